@@ -72,6 +72,7 @@ async def things(server: Server, client: httpx.AsyncClient, stage: Stage) -> dic
         "calendar": "holidays",
         "event": await made("/events", {"name": "order.made"}, "eventId"),
         "execution": execution,
+        "fingerprint": "0123456789abcdef",
         "hook": "pushes",
         "job": "nightly",
         "key": hook["path"].rpartition("/")[2],

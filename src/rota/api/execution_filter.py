@@ -41,6 +41,10 @@ class ExecutionFilter(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     actor: _Texts = ()
     dead: Annotated[bool | None, msgspec.Meta(description="Whether it is a dead letter.")] = None
     id: _Texts = ()
+    fingerprint: Annotated[
+        _Texts,
+        msgspec.Meta(description="The fingerprint of an error, as /errors has it: dead letters with this error."),
+    ] = ()
 
 
 def wanted(query: ExecutionFilter) -> Criteria:

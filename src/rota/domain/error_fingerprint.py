@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*", re.IGNORECASE)
 
 def of(error: Error) -> str:
     """Sixteen hexadecimal digits."""
-    parts = "\n".join((error.type, _raised_at(error.traceback), normalised(error.message)))
+    parts = "\n".join((error.type, raised_at(error.traceback), normalised(error.message)))
     return hashlib.sha256(parts.encode()).hexdigest()[:DIGITS]
 
 
@@ -33,7 +33,7 @@ def normalised(message: str) -> str:
     return " ".join(text.split())
 
 
-def _raised_at(traceback: str) -> str:
+def raised_at(traceback: str) -> str:
     """The file and the function of the innermost frame; the folder is left out, because machines differ in it."""
     frames = _FRAME.findall(traceback)
     if not frames:

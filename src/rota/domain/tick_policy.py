@@ -112,12 +112,14 @@ def next_at(spec: Spec, cursor: int) -> int | None:
     return None if found is None else found.at
 
 
-def upcoming(spec: Spec, after: int, most: int, holidays: frozenset[date] = frozenset()) -> list[int]:
-    """The next ticks behind `after` that may run, at most `most`. A fixed delay has none of its own."""
+def upcoming(
+    spec: Spec, after: int, most: int, holidays: frozenset[date] = frozenset(), until: int | None = None
+) -> list[int]:
+    """The next ticks behind `after` that may run, at most `most`, and none behind `until`. A fixed delay has none."""
     found: list[int] = []
     for _ in range(most + MOST_LOOKS):
         at = next_at(spec, after)
-        if at is None or len(found) == most:
+        if at is None or len(found) == most or (until is not None and at > until):
             break
         tick = triggers.first(spec.trigger, at - 1)
         if tick is not None and reason_against(spec, tick, holidays) is None:

@@ -22,6 +22,7 @@ from rota.domain.errors import StoreError
 from rota.engine.loop import Loop
 from rota.engine.port import SupervisorStore
 from rota.ops import fleet
+from rota.ops.fleet import BEATS_PER_LEASE
 
 MARGIN = 0.1
 STUCK = 0.35
@@ -33,7 +34,6 @@ GAP, GAP_WITH_ONE_LOCK = 0.75, 0.5
 A beat is due every quarter. Where there is one write lock, a supervisor must find out that no beat of any other got
 through before 1 - MARGIN of its own lease has passed.
 """
-BEATS_PER_LEASE = 4
 CHECKS_PER_LEASE = 20
 
 

@@ -24,6 +24,7 @@ from rota.store.port import Tx, operation
 TO_DRAIN = "to drain"
 """The state of a worker that was asked to drain, until its supervisor reads it."""
 MOST_HELD = 100_000
+BEATS_PER_LEASE = 4
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,15 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     reason: str
 
 
+class WorkerEnd(msgspec.Struct, frozen=True):
+    """How many executions a worker held when it stopped, and how many of them run again or have failed."""
+
+    held: int
+    returned: int
+    failed: int = 0
+    cause: str = ""
+
+
 class Death(msgspec.Struct, frozen=True):
     """How many executions dead workers held, and those of them that do not run again."""
 
@@ -81,7 +91,8 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
 @operation(is_urgent=True, is_repeatable=True)
 def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> dict[int, str]:
     """Renews the leases of the workers that were not declared dead, and returns these with their state."""
-    return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s)))
+    period = max(1, _microseconds(lease_s / BEATS_PER_LEASE))
+    return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s), period=period))
 
 
 def drain(tx: Tx, worker: int) -> None:
@@ -107,8 +118,10 @@ def leave(tx: Tx, worker: int, reason: Reason = Reason.DRAINED) -> None:
     """
     if tx.one("lock_worker", worker=worker) is None:
         return
-    finish.settle(tx, [(row, _report(row, GivenBack(reason))) for row in _held(tx, worker)])
+    held = _held(tx, worker)
+    finish.settle(tx, [(row, _report(row, GivenBack(reason))) for row in held])
     tx.run("stop_worker", worker=worker, state="stopped")
+    _note_end(tx, worker, WorkerEnd(held=len(held), returned=len(held)))
 
 
 def declare_dead(tx: Tx, worker: int, cause: str, *, with_supervisor: bool = False) -> Death:
@@ -126,6 +139,7 @@ def declare_dead(tx: Tx, worker: int, cause: str, *, with_supervisor: bool = Fal
         tx.run("suspect", rows=suspicion.after_death(held, with_supervisor=with_supervisor))
     ends = finish.settle(tx, [(row, _report(row, outcome)) for row in held])
     failed = [end.id for end in ends if end.status is Status.FAILED]
+    _note_end(tx, worker, WorkerEnd(len(held), len(held) - len(ends), len(failed), cause))
     return Death(len(held), tx.records("failures", Failure, ids=failed) if failed else [])
 
 
@@ -155,6 +169,10 @@ def tell_standstill(tx: Tx, worker: int, why: str) -> None:
     reasons = msgspec.json.decode(row[0], type=dict[str, str]) if row is not None and row[0] else {}
     others = {what: reason for what, reason in reasons.items() if what != STANDS_STILL}
     tell_trouble(tx, worker, {**others, STANDS_STILL: why} if why else others)
+
+
+def _note_end(tx: Tx, worker: int, end: WorkerEnd) -> None:
+    tx.run("set_worker_end", worker=worker, ended=msgspec.json.encode(end).decode())
 
 
 def _held(tx: Tx, worker: int) -> list[Held]:

@@ -60,11 +60,12 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     actor: tuple[str, ...] = ()
     dead: bool | None = None
     id: tuple[str, ...] = ()
+    fingerprint: tuple[str, ...] = ()
 
     @property
     def is_of_state(self) -> bool:
         """Whether a filter looks at more than the fixed columns of an execution."""
-        changing = (self.status, self.reason, self.error_type, self.error, self.worker)
+        changing = (self.status, self.reason, self.error_type, self.error, self.worker, self.fingerprint)
         return any(changing) or self.dead is not None
 
 
@@ -188,6 +189,8 @@ class _Reading:
         ):
             if ids:
                 return self._of(statement, [id for id in ids if is_id(id)])
+        if wanted.fingerprint:
+            return self._of("heads_of_fingerprints", wanted.fingerprint)
         if wanted.dead:
             names = self._job_names()
             return self._of("heads_of_dead_jobs", names) if names else self._of("heads_of_dead", [self._namespace])
@@ -295,6 +298,7 @@ class _Reading:
             **_any("status", "statuses", [status.value for status in wanted.status]),
             **_any("reason", "reasons", wanted.reason),
             **_any("worker", "workers", self._workers, is_given=bool(wanted.worker)),
+            **_any("fingerprint", "fingerprints", wanted.fingerprint),
             "any_dead": wanted.dead is None,
             "is_dead": bool(wanted.dead),
             "error": None if not wanted.error else msgspec.json.encode(wanted.error).decode()[1:-1],

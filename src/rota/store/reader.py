@@ -153,6 +153,10 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     deploy: int | None = None
     jobs: str = "[]"
     """The jobs that it can run, as JSON."""
+    beats: str = ""
+    """A digit for each of the last heartbeats: by how many periods it came late."""
+    ended: str | None = None
+    """What became of the executions that it held when it stopped, as JSON."""
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):

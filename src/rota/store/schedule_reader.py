@@ -151,6 +151,12 @@ def page_of_ticks(
     return [tick for _, tick in sorted(places, key=lambda one: one[0], reverse=is_down)[:most]]
 
 
+def ticks_between(view: View, schedules: Sequence[int], low: int, high: int, each: int) -> list[TickRow]:
+    """The ledger of several schedules from `low` to before `high`, oldest first; at most `each` rows of one."""
+    rows = [(id,) for id in schedules]
+    return view.records("ticks_between", TickRow, schedules=rows, low=low, high=high, each=each) if rows else []
+
+
 def sums_of_ticks(view: View, schedules: Sequence[int], low: int, high: int, most: int) -> tuple[dict[str, int], bool]:
     """How many ticks had which outcome, and whether only the newest `most` rows of a schedule were counted."""
     sums: dict[str, int] = {}

@@ -167,7 +167,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "status": "status", "job": "job", "app": "app", "queue": "queue", "tag": "tag", "reason": "reason",
         "errorType": "error_type", "error": "error", "createdFrom": "created_from", "createdTo": "created_to",
         "worker": "worker", "schedule": "schedule", "run": "run", "parent": "parent", "replayOf": "replay_of",
-        "key": "key", "actor": "actor", "dead": "dead", "id": "id",
+        "key": "key", "actor": "actor", "dead": "dead", "id": "id", "fingerprint": "fingerprint",
     },
     "runs": {"workflow": "workflow", "app": "app", "status": "status", "createdFrom": "since"},
     "events": {"name": "name", "subject": "subject", "from": "since"},

@@ -43,6 +43,13 @@ SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LAT
     WHERE x.namespace = :namespace AND x.job = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
     ORDER BY x.id WAY LIMIT :most] e ON true
 
+-- name: heads_of_fingerprints
+SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
+    SELECT x.id AS value FROM dead x
+    WHERE x.namespace = :namespace AND x.fingerprint = h.head AND x.id PAST h.after AND x.id >= :lowest
+      AND x.id <= :highest
+    ORDER BY x.id WAY LIMIT :most] e ON true
+
 -- name: heads_of_statuses
 -- Of all namespaces.
 SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
@@ -151,6 +158,8 @@ SELECT s.id FROM state s
 WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace
   AND (:any_status OR s.status AMONG(:statuses, text)) AND (:any_reason OR s.reason AMONG(:reasons, text))
   AND (:any_worker OR s.worker AMONG(:workers, bigint))
+  AND (:any_fingerprint OR EXISTS (
+      SELECT 1 FROM dead d WHERE d.id = s.id AND d.fingerprint AMONG(:fingerprints, text)))
   AND (:any_dead OR EXISTS (SELECT 1 FROM dead d WHERE d.id = s.id) = :is_dead)
   AND (CAST(:error AS text) IS NULL OR FOUND(lower((
       SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1)), lower(:error)) > 0)

@@ -8,7 +8,10 @@ VALUES (
 RETURNING id
 
 -- name: beat
-UPDATE worker SET heartbeat_at = :now, lease_until = CAST(:now AS bigint) + :lease
+UPDATE worker SET heartbeat_at = :now, lease_until = CAST(:now AS bigint) + :lease,
+    beats = substr(beats || CASE WHEN CAST(:now AS bigint) - heartbeat_at >= 10 * CAST(:period AS bigint) THEN '9' ELSE
+        CAST(GREATEST(0, (CAST(:now AS bigint) - heartbeat_at) / CAST(:period AS bigint) - 1) AS text) END,
+        GREATEST(1, length(beats) - 38))
 WHERE id AMONG(:workers, bigint) AND stopped_at IS NULL
 RETURNING id, state
 
@@ -28,6 +31,9 @@ SELECT trouble FROM worker WHERE id = :worker
 -- name: lock_worker
 -- Waits for a claim in progress, which holds the row with KEY SHARE; a heartbeat does not.
 SELECT id FROM worker WHERE id = :worker AND stopped_at IS NULL FOR UPDATE
+
+-- name: set_worker_end
+UPDATE worker SET ended = :ended WHERE id = :worker
 
 -- name: stop_worker
 UPDATE worker SET state = :state, stopped_at = :now WHERE id = :worker AND stopped_at IS NULL

@@ -282,3 +282,20 @@ DELETE FROM tick t USING EACH(:rows, schedule bigint, at bigint) e WHERE t.sched
 -- name: drop_schedules
 DELETE FROM schedule WHERE id AMONG(:ids, bigint) AND removed_at < :bound
   AND NOT EXISTS (SELECT 1 FROM tick t WHERE t.schedule = schedule.id)
+
+-- name: ticks_between
+-- The ledger of several schedules, up to a bound for each of them, in the order of instants.
+SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome, coalesce(f.status, t.ended) AS status,
+       f.reason
+FROM EACH(:schedules, id bigint) s CROSS JOIN LATERAL[
+    SELECT o.at AS value FROM tick o WHERE o.schedule = s.id AND o.at >= :low AND o.at < :high
+    ORDER BY o.at LIMIT :each] e ON true
+CROSS JOIN tick t ON t.schedule = s.id AND t.at = e.value LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
+ORDER BY t.at, t.schedule
+
+-- name: days_of_ticks
+-- How many ticks of a schedule had which outcome and status between two instants, up to a bound of rows.
+SELECT n.at, n.count, n.outcome, n.execution IS NOT NULL AS has_started, coalesce(f.status, n.ended) AS status FROM (
+    SELECT t.at, t.count, t.outcome, t.execution, t.ended FROM tick t
+    WHERE t.schedule AMONG(:schedules, bigint) AND t.at >= :low AND t.at < :high ORDER BY t.at DESC LIMIT :most) n
+LEFT JOIN finished f ON f.id = n.execution AND f.final = 1

@@ -304,7 +304,11 @@ CREATE TABLE worker (
     least bigint NOT NULL DEFAULT 1,
     most bigint NOT NULL DEFAULT 1,
     -- Why a worker cannot start processes: a JSON object of reasons by purpose; null if it can.
-    trouble text
+    trouble text,
+    -- A digit for each of the last 40 heartbeats: by how many periods it came late.
+    beats text NOT NULL DEFAULT '',
+    -- What became of the executions that it held when it stopped: a JSON object.
+    ended text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX worker_live ON worker (id) WHERE stopped_at IS NULL;
 -- Finds when the last worker of a deploy stopped.
@@ -410,6 +414,8 @@ CREATE TABLE tick (
 );
 -- The ledger is read between two instants: a range that began earlier is found by its end.
 CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
+-- Finds the ticks that lately started nothing.
+CREATE INDEX tick_left_out ON tick (decided_at) WHERE execution IS NULL;
 
 CREATE TABLE calendar (
     namespace  text NOT NULL,

@@ -17,6 +17,7 @@ CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL
 CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
 CREATE INDEX execution_run ON execution (run, id) WHERE run IS NOT NULL;
 CREATE INDEX dead_namespace ON dead (namespace, id);
+CREATE INDEX dead_fingerprint ON dead (namespace, fingerprint, id) WHERE fingerprint IS NOT NULL;
 
 -- The function `enqueue` writes tags, too. Its text is changed in place: its owner may have made it SECURITY DEFINER.
 DO $migration$

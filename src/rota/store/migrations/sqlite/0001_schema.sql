@@ -292,7 +292,11 @@ CREATE TABLE worker (
     least INTEGER NOT NULL DEFAULT 1,
     most INTEGER NOT NULL DEFAULT 1,
     -- Why a worker cannot start processes: a JSON object of reasons by purpose; null if it can.
-    trouble TEXT
+    trouble TEXT,
+    -- A digit for each of the last 40 heartbeats: by how many periods it came late.
+    beats TEXT NOT NULL DEFAULT '',
+    -- What became of the executions that it held when it stopped: a JSON object.
+    ended TEXT
 );
 CREATE INDEX worker_live ON worker (stopped_at) WHERE stopped_at IS NULL;
 -- Finds when the last worker of a deploy stopped.
@@ -398,6 +402,8 @@ CREATE TABLE tick (
 ) WITHOUT ROWID;
 -- The ledger is read between two instants: a range that began earlier is found by its end.
 CREATE INDEX tick_ranges ON tick (schedule, until) WHERE until > at;
+-- Finds the ticks that lately started nothing.
+CREATE INDEX tick_left_out ON tick (decided_at) WHERE execution IS NULL;
 
 CREATE TABLE calendar (
     namespace  TEXT NOT NULL,

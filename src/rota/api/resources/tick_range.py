@@ -1,0 +1,86 @@
+"""Ticks of all schedules in a range of time, and the days of one schedule."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.problem import Flaw, Problem
+from rota.api.resources.schedules import find
+from rota.api.route import Route
+from rota.domain.access import Scope
+from rota.domain.instant import MICROSECONDS, instant
+from rota.store.port import View
+from rota.views import tick_range as views
+from rota.views.tick_range import ScheduleDays, TicksOfAll
+
+DAY = 86_400 * MICROSECONDS
+MOST_DAYS = 8
+USUAL_DAYS = 120
+
+
+class TicksQuery(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """`from` and `to` are half-open and at most eight days apart. Default: the day in UTC."""
+
+    from_: datetime | None = None
+    to: datetime | None = None
+    schedule: Annotated[tuple[str, ...], msgspec.Meta(description="A name or an id; repeated: any of these.")] = ()
+    limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 5000
+
+
+class DaysQuery(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """`from` is a time, or a duration such as `90d`. Default: 120 days ago."""
+
+    from_: datetime | None = None
+    app: str | None = None
+
+
+async def ticks(call: Call, query: TicksQuery) -> Answer:
+    def read(view: View) -> TicksOfAll:
+        low = view.now - view.now % DAY if query.from_ is None else instant(query.from_)
+        high = low + DAY if query.to is None else instant(query.to)
+        if not 0 < high - low <= MOST_DAYS * DAY:
+            words = f"to must be later than from, by {MOST_DAYS} days at most"
+            raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="to")])
+        return views.ticks(view, call.namespace, low, high, query.schedule, query.limit)
+
+    return shown(await call.read(read))
+
+
+async def days(call: Call, query: DaysQuery) -> Answer:
+    def read(view: View) -> ScheduleDays:
+        row = find(view, call.namespace, call.path["schedule"], query.app)
+        low = view.now - USUAL_DAYS * DAY if query.from_ is None else instant(query.from_)
+        return views.days(view, call.namespace, row, low)
+
+    return shown(await call.read(read))
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/ticks",
+        needs=Scope.READ,
+        handler=ticks,
+        summary="The ticks of all schedules in a range of time, past and to come, and how many in each quarter hour.",
+        query=TicksQuery,
+        is_heavy=True,
+        answer=TicksOfAll,
+        codes=("read_budget",),
+    ),
+    Route(
+        method="GET",
+        path="/schedules/{schedule}/days",
+        needs=Scope.READ,
+        handler=days,
+        summary="The worst outcome of each day of a schedule, in its zone.",
+        query=DaysQuery,
+        is_heavy=True,
+        answer=ScheduleDays,
+        codes=("ambiguous_name", "read_budget"),
+    ),
+]

@@ -1,0 +1,196 @@
+"""Jobs that fail, have new dead letters, are paused, or run longer than usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from rota.domain.findings.facts import MINUTES, ErrorCount, Facts, JobPause, Minutes, Running
+from rota.domain.findings.finding import (
+    Action,
+    Finding,
+    Kind,
+    Series,
+    Severity,
+    Subject,
+    Unit,
+    by,
+    do,
+    length,
+    number,
+    open_page,
+    percent,
+)
+from rota.domain.instant import MICROSECONDS
+
+RECENT = 15
+"""Minutes over which a share of failures is measured."""
+LEAST_FAILED = 3
+LEAST_SHARE, UNKNOWN_SHARE = 0.05, 0.2
+"""A smaller share is no finding; nor is one below the second number if it is not known what is usual."""
+TIMES_USUAL = 3.0
+QUIET = 10
+"""So many minutes without a failure end a series of failures."""
+MINUTE = 60 * MICROSECONDS
+LEAST_RUNS, LONGER, LEAST_LONG = 5, 1.5, 60 * MICROSECONDS
+"""An execution runs long if it takes this many times the median, and longer than all of the last ones."""
+
+
+def failing(facts: Facts) -> Iterator[Finding]:
+    for (app, job), minutes in facts.minutes.items():
+        share = _failing_share(minutes)
+        known = facts.usual.get((app, job))
+        usual = None if known is None else known.failed_share
+        if share is None or share < (UNKNOWN_SHARE if usual is None else max(LEAST_SHARE, TIMES_USUAL * usual)):
+            continue
+        errors = _errors(facts, app, job)
+        words = f", usually {percent(usual)}" if usual is not None else ""
+        since = _failing_since(minutes, errors, facts.now)
+        yield Finding(
+            kind=Kind.FAILING,
+            severity=Severity.CRITICAL,
+            subject=_job(app, job),
+            text=f"{job} fails: {percent(share)} of the last {RECENT} minutes{words}",
+            evidence=_failures(errors, sum(minutes.failed[-RECENT:])),
+            since=since,
+            measure=round(share, 4),
+            usual=None if usual is None else round(usual, 4),
+            unit=Unit.SHARE,
+            affected=sum(one.new for one in errors) or sum(minutes.failed[-RECENT:]),
+            series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
+            actions=[*_letters(app, job, errors), _pause(app, job)],
+        )
+
+
+def _failing_share(minutes: Minutes) -> float | None:
+    """None if too few have failed."""
+    failed, success = sum(minutes.failed[-RECENT:]), sum(minutes.success[-RECENT:])
+    return failed / (failed + success) if failed >= LEAST_FAILED else None
+
+
+def _failing_since(minutes: Minutes, errors: Sequence[ErrorCount], now: int) -> int:
+    """The begin of the failures that have not stopped since; before the minutes that are known, the first letter."""
+    begin = quiet = 0
+    for place, failed in enumerate(reversed(minutes.failed)):
+        quiet = 0 if failed else quiet + 1
+        if quiet >= QUIET:
+            break
+        begin = place if failed else begin
+    if begin >= len(minutes.failed) - 1 and errors:
+        return errors[0].first_at
+    return _start(now, minutes.failed) + (len(minutes.failed) - 1 - begin) * MINUTE
+
+
+def dead_letters(facts: Facts) -> Iterator[Finding]:
+    """New ones of jobs that do not fail more than usual."""
+    reported = {(one.subject.app, one.subject.id) for one in failing(facts)}
+    for app, job in sorted({(one.app, one.job) for one in facts.errors if one.new}):
+        if (app, job) in reported:
+            continue
+        errors = [one for one in _errors(facts, app, job) if one.new]
+        new = sum(one.new for one in errors)
+        yield Finding(
+            kind=Kind.DEAD_LETTERS,
+            severity=Severity.WARNING,
+            subject=_job(app, job),
+            text=f"{job} has {number(new, 'new dead letter')}",
+            evidence=_failures(errors, new),
+            since=min(one.first_at for one in errors),
+            measure=float(new),
+            unit=Unit.COUNT,
+            affected=new,
+            actions=_letters(app, job, errors),
+        )
+
+
+def paused(facts: Facts) -> Iterator[Finding]:
+    for one in facts.pauses:
+        waiting = one.waiting + sum(lane.ready for lane in facts.lanes if (lane.app, lane.job) == (one.app, one.job))
+        if waiting:
+            yield _paused(one, waiting, facts.now)
+
+
+def _paused(one: JobPause, waiting: int, now: int) -> Finding:
+    return Finding(
+        kind=Kind.JOB_PAUSED,
+        severity=Severity.WARNING,
+        subject=_job(one.app, one.job),
+        text=f"Job {one.job} is paused{by(one.by, one.note)}",
+        evidence=f"{number(waiting, 'execution')} wait, paused for {length(now - one.at)}",
+        since=one.at,
+        measure=float(waiting),
+        unit=Unit.COUNT,
+        affected=waiting,
+        actions=[do("Resume…", f"/jobs/{one.job}/resume?app={one.app}", f"rota jobs resume {one.job}", asks=True)],
+    )
+
+
+def long_running(facts: Facts) -> Iterator[Finding]:
+    for one in facts.running:
+        passed = facts.now - one.started_at
+        if len(one.took) < LEAST_RUNS or passed < LEAST_LONG:
+            continue
+        usual = round(median(one.took))
+        if passed > LONGER * usual and passed > max(one.took):
+            yield _long_running(one, passed, usual)
+
+
+def _long_running(one: Running, passed: int, usual: int) -> Finding:
+    done = f", {one.percent} % done" if one.percent is not None else ""
+    return Finding(
+        kind=Kind.LONG_RUNNING,
+        severity=Severity.WARNING,
+        subject=Subject("execution", one.id, one.job, one.app),
+        text=f"{one.job} has run for {length(passed)}, usually {length(usual)}",
+        evidence=f"attempt {one.attempt}{done}; the longest of the last {len(one.took)} took {length(max(one.took))}",
+        since=one.started_at + usual,
+        measure=passed / MICROSECONDS,
+        usual=usual / MICROSECONDS,
+        unit=Unit.SECONDS,
+        affected=1,
+        series=None if one.percent is None else Series("progress", one.started_at, 1, [one.percent]),
+        actions=[
+            open_page("Open", f"/executions/{one.id}", f"rota show {one.id}"),
+            do("Cancel…", f"/executions/{one.id}/cancel", f"rota cancel {one.id}", asks=True),
+        ],
+    )
+
+
+def _errors(facts: Facts, app: str, job: str) -> list[ErrorCount]:
+    """The errors of a job, the one with most new letters first."""
+    own = [one for one in facts.errors if (one.app, one.job) == (app, job)]
+    return sorted(own, key=lambda one: (-one.new, -one.count, one.fingerprint or ""))
+
+
+def _failures(errors: Sequence[ErrorCount], failed: int) -> str:
+    if not errors:
+        return f"{number(failed, 'execution')} failed for good"
+    first = errors[0]
+    text = f" with {first.text}" if first.text else ""
+    version = f" since version {first.first_version}" if first.first_version is not None else ""
+    others = f"; {number(len(errors) - 1, 'other error')}" if len(errors) > 1 else ""
+    return f"{first.count:,} failed for good{text}{version}{others}"
+
+
+def _letters(app: str, job: str, errors: Sequence[ErrorCount]) -> list[Action]:
+    if not errors:
+        return [open_page("Failed ones", f"/executions?status=failed&job={job}", f"rota executions --job {job}")]
+    count = sum(one.count for one in errors)
+    print_ = errors[0].fingerprint
+    link = f"/dead?group={print_}" if print_ and len(errors) == 1 else f"/dead?job={job}"
+    return [open_page(number(count, "dead letter"), link, f"rota dead --job {job}")]
+
+
+def _pause(app: str, job: str) -> Action:
+    return do("Pause job…", f"/jobs/{job}/pause?app={app}", f"rota jobs pause {job}", asks=True)
+
+
+def _job(app: str, job: str) -> Subject:
+    return Subject("job", job, job, app)
+
+
+def _start(now: int, points: Sequence[int]) -> int:
+    return now - now % MINUTE - (max(1, len(points)) - 1) * MINUTE
+
+
+assert RECENT < MINUTES, "the share is measured over minutes that are read"

@@ -1,0 +1,223 @@
+"""Queues that no worker serves, that are paused or grow, and breakers that hold executions back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rota.domain import requirement
+from rota.domain.breaker import UNTIL_CLOSED, Circuit
+from rota.domain.findings.facts import Facts, QueueState, Worker
+from rota.domain.findings.finding import (
+    Action,
+    Finding,
+    Kind,
+    Series,
+    Severity,
+    Subject,
+    Unit,
+    by,
+    do,
+    length,
+    number,
+    open_page,
+)
+from rota.domain.instant import MICROSECONDS
+from rota.domain.load import Lane
+from rota.domain.served import ALL_APPS
+
+MINUTE = 60 * MICROSECONDS
+LEAST_QUEUED, LEAST_AGE, GROWTH, LOOK_BACK = 10, 60 * MICROSECONDS, 1.5, 15
+"""A queue grows if it has this many, the oldest waits for this long, and it is this many times as long as that many
+minutes ago, while more arrive than end."""
+
+
+class Lack:
+    """What a lane lacks: nothing, a worker that serves its queue, one that has its job, or one that has its needs."""
+
+    NOTHING, WORKER, JOB, NEEDS = range(4)
+
+
+def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
+    """`workers` are those that may claim."""
+    own = [one for one in workers if _is_of_app(one, lane)]
+    serving = [one for one in own if one.queues is None or lane.queue in one.queues]
+    if not serving:
+        return Lack.WORKER
+    if not requirement.is_workflow(lane.requirements):
+        serving = [one for one in serving if (lane.runs or lane.job) in one.jobs]
+        if not serving:
+            return Lack.JOB
+    return Lack.NOTHING if any(requirement.fits(lane.requirements, one.offers) for one in serving) else Lack.NEEDS
+
+
+def _is_of_app(worker: Worker, lane: Lane) -> bool:
+    return worker.app == lane.app or (worker.app == ALL_APPS and (lane.runs or lane.job) in worker.jobs)
+
+
+def claiming(facts: Facts) -> list[Worker]:
+    return [one for one in facts.workers if one.is_live(facts.now) and one.state == "live"]
+
+
+def without_worker(facts: Facts) -> Iterator[Finding]:
+    groups: dict[tuple[int, str, str, str], list[Lane]] = {}
+    live = claiming(facts)
+    for lane in facts.lanes:
+        if not lane.ready or lane.is_paused:
+            continue
+        lack = lacks(lane, live)
+        if lack == Lack.WORKER:
+            groups.setdefault((lack, lane.app, lane.queue, ""), []).append(lane)
+        elif lack != Lack.NOTHING:
+            needs = lane.requirements if lack == Lack.NEEDS else ""
+            groups.setdefault((lack, lane.app, lane.job, needs), []).append(lane)
+    for (lack, app, name, needs), lanes in groups.items():
+        yield _without_worker(facts, lack, app, name, needs, lanes)
+
+
+def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, lanes: Sequence[Lane]) -> Finding:
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
+    wanted = requirement.words(lanes[0].requirements)
+    if lack == Lack.WORKER:
+        subject, who = Subject("queue", name, name, app), f"Queue {name}"
+        words = f"no live worker of app {app} serves it"
+    else:
+        subject, who = Subject("job", name, name, app), name
+        words = f"no live worker has {wanted}" if lack == Lack.NEEDS else "no live worker has this job"
+    queues = sorted({lane.queue for lane in lanes})
+    age = "" if oldest is None else f", oldest {length(facts.now - oldest)}"
+    return Finding(
+        kind=Kind.NO_WORKER,
+        severity=Severity.CRITICAL,
+        subject=subject,
+        text=f"{who} cannot run: {words}",
+        evidence=f"{queued:,} queued in {', '.join(queues)}{age}{_last_worker(facts, lanes[0])}",
+        since=oldest,
+        measure=float(queued),
+        unit=Unit.COUNT,
+        affected=queued,
+        series=depth(facts, queues[0]) if len(queues) == 1 else None,
+        actions=[_why(lanes), Action(label="Start a worker", command=_start(app, lanes[0].requirements))],
+    )
+
+
+def _last_worker(facts: Facts, lane: Lane) -> str:
+    """The worker that could run these and stopped last, if that was lately."""
+    gone = [one for one in facts.workers if one.stopped_at is not None and lacks(lane, [one]) == Lack.NOTHING]
+    if not gone:
+        return ""
+    last = max(gone, key=lambda one: one.stopped_at or 0)
+    how = "was lost" if last.state == "lost" else "stopped"
+    return f". The last one, {last.name}, {how} {length(facts.now - (last.stopped_at or 0))} ago"
+
+
+def _start(app: str, requirements: str) -> str:
+    wanted = requirement.decode(requirements)
+    flags = [f"--pool {wanted.pool}"] if wanted.pool != requirement.DEFAULT_POOL else []
+    flags += [f"--tag {tag}" for tag in wanted.tags]
+    flags += [f"--resource {name}={amount:g}" for name, amount in wanted.resources.items()]
+    return " ".join([f"rota worker MODULE:{app}", *flags])
+
+
+def _why(lanes: Sequence[Lane]) -> Action:
+    jobs, queues = sorted({lane.job for lane in lanes}), sorted({lane.queue for lane in lanes})
+    link = f"/executions?status=queued&queue={queues[0]}" + (f"&job={jobs[0]}" if len(jobs) == 1 else "")
+    return open_page("Why", link, f"rota executions --status queued --queue {queues[0]}")
+
+
+def paused(facts: Facts) -> Iterator[Finding]:
+    for queue in facts.queues:
+        lanes = [lane for lane in facts.lanes if lane.queue == queue.name and lane.ready]
+        if queue.paused_at is not None and lanes:
+            yield _paused(facts, queue, queue.paused_at, lanes)
+
+
+def _paused(facts: Facts, queue: QueueState, paused_at: int, lanes: Sequence[Lane]) -> Finding:
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
+    age = "" if oldest is None else f", oldest {length(facts.now - oldest)}"
+    return Finding(
+        kind=Kind.QUEUE_PAUSED,
+        severity=Severity.WARNING,
+        subject=Subject("queue", queue.name, queue.name),
+        text=f"Queue {queue.name} is paused{by(queue.paused_by, queue.paused_note)}",
+        evidence=f"{queued:,} queued{age}",
+        since=paused_at,
+        measure=float(queued),
+        unit=Unit.COUNT,
+        affected=queued,
+        series=depth(facts, queue.name),
+        actions=[do("Resume…", f"/queues/{queue.name}/resume", f"rota queues resume {queue.name}", asks=True)],
+    )
+
+
+def growing(facts: Facts) -> Iterator[Finding]:
+    live = claiming(facts)
+    for queue in facts.queues:
+        lanes = [lane for lane in facts.lanes if lane.queue == queue.name and lane.ready]
+        served = [lane for lane in lanes if lacks(lane, live) == Lack.NOTHING and lane.may_start]
+        if queue.paused_at is None and served:
+            yield from _growing(facts, queue, served)
+
+
+def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator[Finding]:
+    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
+    before = next((one for one in queue.depth[-LOOK_BACK:] if one is not None), None)
+    arrive, end = (round(sum(getattr(lane, name) for lane in lanes), 2) for name in ("arrivals_per_s", "ended_per_s"))
+    age = 0 if oldest is None else facts.now - oldest
+    if before is None or queued < max(LEAST_QUEUED, GROWTH * before) or age < LEAST_AGE or arrive <= end:
+        return
+    yield Finding(
+        kind=Kind.QUEUE_GROWING,
+        severity=Severity.CRITICAL,
+        subject=Subject("queue", queue.name, queue.name),
+        text=f"Queue {queue.name} grows: {queued:,} queued, {before:,} {LOOK_BACK} minutes ago",
+        evidence=f"{arrive:g} arrive and {end:g} end per second, oldest {length(age)}",
+        since=oldest,
+        measure=float(queued),
+        usual=float(before),
+        unit=Unit.COUNT,
+        affected=queued,
+        series=depth(facts, queue.name),
+        actions=[
+            open_page("Open", f"/queues/{queue.name}", "rota load"),
+            open_page("Workers", "/workers", "rota load"),
+        ],
+    )
+
+
+def open_breakers(facts: Facts) -> Iterator[Finding]:
+    for circuit in facts.circuits:
+        if circuit.opened_at is not None:
+            yield _open_breaker(facts, circuit, circuit.opened_at)
+
+
+def _open_breaker(facts: Facts, circuit: Circuit, opened_at: int) -> Finding:
+    lanes = [lane for lane in facts.lanes if circuit.name in requirement.breakers(lane.requirements)]
+    queued, jobs = sum(lane.ready for lane in lanes), sorted({lane.job for lane in lanes})
+    is_by_hand = (circuit.retry_at or 0) >= UNTIL_CLOSED
+    why = "was opened by an operator" if is_by_hand else f"is open after {number(circuit.failures, 'failure')} in a row"
+    until = (circuit.retry_at or 0) - facts.now
+    tries = "until it is closed" if is_by_hand else f"one tries {'now' if until <= 0 else 'in ' + length(until)}"
+    close = do("Close…", f"/breakers/{circuit.name}/close", f"rota breakers close {circuit.name}", asks=True)
+    return Finding(
+        kind=Kind.BREAKER_OPEN,
+        severity=Severity.CRITICAL,
+        subject=Subject("breaker", circuit.name, circuit.name),
+        text=f"Breaker {circuit.name} {why}",
+        evidence=f"{queued:,} queued of {', '.join(jobs) or 'no job'} wait; {tries}",
+        since=opened_at,
+        measure=float(circuit.failures),
+        unit=Unit.COUNT,
+        affected=queued,
+        actions=[close],
+    )
+
+
+def oldest_at(lanes: Sequence[Lane]) -> int | None:
+    return min((lane.oldest_at for lane in lanes if lane.oldest_at is not None), default=None)
+
+
+def depth(facts: Facts, queue: str) -> Series | None:
+    for one in facts.queues:
+        if one.name == queue and any(point is not None for point in one.depth):
+            return Series("queued", facts.now - facts.now % MINUTE - (len(one.depth) - 1) * MINUTE, 60, one.depth)
+    return None

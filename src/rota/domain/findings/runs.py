@@ -1,0 +1,78 @@
+"""Runs that are paused or that nothing will move, and approvals without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.domain.findings.facts import Approval, Facts, RunState
+from rota.domain.findings.finding import Finding, Kind, Severity, Subject, by, do, length, open_page
+from rota.domain.instant import MICROSECONDS
+
+HOUR = 3600 * MICROSECONDS
+LONG = 24 * HOUR
+"""An approval that has waited for so long is overdue."""
+SOON = HOUR
+"""An approval is overdue, too, if its time is over within this."""
+
+
+def paused(facts: Facts) -> Iterator[Finding]:
+    for one in facts.paused_runs:
+        resume = do("Resume…", f"/runs/{one.id}/resume", f"rota run resume {one.id}", asks=True)
+        yield Finding(
+            kind=Kind.RUN_PAUSED,
+            severity=Severity.WARNING,
+            subject=_run(one),
+            text=f"A run of {one.workflow} is paused{by(one.by, one.note)}",
+            evidence=f"no further step starts, paused for {length(facts.now - one.at)}",
+            since=one.at,
+            affected=1,
+            actions=[open_page("Open", f"/runs/{one.id}", f"rota run show {one.id}"), resume],
+        )
+
+
+def stuck(facts: Facts) -> Iterator[Finding]:
+    for one in facts.stuck_runs:
+        yield Finding(
+            kind=Kind.RUN_STUCK,
+            severity=Severity.CRITICAL,
+            subject=_run(one),
+            text=f"A run of {one.workflow} stands still",
+            evidence=f"none of its steps runs or waits, and nothing has changed for {length(facts.now - one.at)}",
+            since=one.at,
+            affected=1,
+            actions=[
+                open_page("Open", f"/runs/{one.id}", f"rota run show {one.id}"),
+                do("Cancel run…", f"/runs/{one.id}/cancel", f"rota run cancel {one.id}", asks=True),
+            ],
+        )
+
+
+def unanswered(facts: Facts) -> Iterator[Finding]:
+    for one in facts.approvals:
+        is_ending = one.deadline is not None and one.deadline - facts.now < SOON
+        if is_ending or facts.now - one.created_at > LONG:
+            yield _unanswered(facts, one)
+
+
+def _unanswered(facts: Facts, one: Approval) -> Finding:
+    ends = ""
+    if one.deadline is not None:
+        left = one.deadline - facts.now
+        ends = "; its time is over" if left <= 0 else f"; its time is over in {length(left)}"
+    return Finding(
+        kind=Kind.APPROVAL_OVERDUE,
+        severity=Severity.WARNING,
+        subject=Subject("approval", one.id, one.text or "approval", one.app),
+        text=f"No answer to “{one.text}” for {length(facts.now - one.created_at)}",
+        evidence=f"the run waits{ends}",
+        since=one.created_at,
+        affected=1,
+        actions=[
+            open_page("Open", f"/runs/{one.run}", f"rota run show {one.run}"),
+            do("Approve…", f"/approvals/{one.id}/approve", f"rota run approve {one.run}", asks=True),
+        ],
+    )
+
+
+def _run(one: RunState) -> Subject:
+    return Subject("run", one.id, one.workflow, one.app)

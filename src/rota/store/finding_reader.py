@@ -1,0 +1,290 @@
+"""Reads the facts that findings are made of: few statements, each bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from rota.domain import breaker, requirement
+from rota.domain.breaker import Circuit
+from rota.domain.findings import jobs, runs
+from rota.domain.findings.facts import (
+    MINUTES,
+    Approval,
+    Facts,
+    JobPause,
+    LeftOut,
+    Minutes,
+    Overdue,
+    QueueState,
+    Running,
+    RunState,
+    Usual,
+    Worker,
+)
+from rota.domain.instant import MICROSECONDS
+from rota.domain.load import Lane
+from rota.domain.schedule import SHARDS
+from rota.domain.workflow import wait
+from rota.domain.workflow.wait import Approve
+from rota.store import error_reader, reader
+from rota.store.port import Row, View
+
+MINUTE, HOUR = 60 * MICROSECONDS, 3600 * MICROSECONDS
+MOST_READY = 100_000
+MOST_WAITING = 10_000
+MOST_ROWS = 100
+MOST_JOBS = 20
+"""For so many jobs with executions that run long is looked up how long they usually take."""
+RATE_MINUTES = 5
+LATELY, LEFT_OUT = HOUR, 6 * HOUR
+OVERDUE = 60 * MICROSECONDS
+STILL = 10 * MINUTE
+STOPPED = 6 * HOUR
+USUAL_HOURS = 7 * 24
+LAST_RUNS, LOOKS = 30, 100
+
+
+class _LaneRow(msgspec.Struct, frozen=True, array_like=True):
+    id: int
+    app: str
+    job: str
+    queue: str
+    requirements: str
+    paused: int
+    ready: int
+    oldest_at: int | None
+    runs: str | None
+
+
+class _Counts:
+    """What was created and has ended in each of the last minutes, in one lane."""
+
+    def __init__(self) -> None:
+        self.created, self.success, self.failed, self.others = ([0] * MINUTES for _ in range(4))
+
+    def add(self, minute: int, outcome: str, count: int) -> None:
+        if 0 <= minute < MINUTES:
+            by_name = {"created": self.created, "success": self.success, "failed": self.failed}
+            by_name.get(outcome, self.others)[minute] += 0 if outcome == "retries" else count
+
+
+class Read(msgspec.Struct, frozen=True):
+    """The facts, and what the overview shows besides."""
+
+    facts: Facts
+    ended: Minutes
+    """All jobs together. `failed` and `success` do not include cancelled and skipped executions."""
+    others: int
+    """How many were cancelled or skipped in the last minutes over which rates are measured."""
+    queues: list[tuple[str, str, int | None]]
+    """The name, the policy and the depth limit of each queue."""
+    peaks: dict[str, float]
+    """The most executions that ended per second in a minute of the last hour, by queue."""
+
+
+def read(view: View, namespace: str) -> Read:
+    now = view.now
+    rows = view.records("lanes_in_use", _LaneRow, namespace=namespace, most=MOST_READY)
+    circuits = view.records("open_breakers", Circuit, namespace=namespace)
+    counts = _counts(view, namespace, now)
+    queues = view.rows("queue_states", namespace=namespace)
+    facts = Facts(
+        now=now,
+        lanes=_lanes(view, rows, counts, circuits, now),
+        queues=_queues(view, namespace, queues, now),
+        minutes=_by_job(rows, counts),
+        usual=_usual(view, namespace, rows, counts, now),
+        errors=error_reader.with_errors(view, namespace, error_reader.groups(view, namespace, now - LATELY)),
+        pauses=view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS),
+        left_out=view.records(
+            "ticks_left_out", LeftOut, namespace=namespace, since=now - LEFT_OUT, lately=now - LATELY
+        ),
+        overdue=_overdue(view, namespace, now),
+        running=_running(view, namespace, now),
+        workers=_workers(view, namespace, now),
+        circuits=circuits,
+        paused_runs=view.records("runs_paused", RunState, namespace=namespace, most=MOST_ROWS),
+        stuck_runs=view.records("runs_stuck", RunState, namespace=namespace, before=now - STILL, most=MOST_JOBS),
+        approvals=_approvals(view, namespace, now),
+    )
+    totals = _summed(list(counts.values()))
+    others = sum(sum(one.others[-jobs.RECENT :]) for one in counts.values())
+    return Read(facts, totals, others, [(row[0], row[4], row[5]) for row in queues], _peaks(rows, counts))
+
+
+def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:
+    """Successes, failures and other ends in the same hour of the last weeks, as far as there were any."""
+    hour, week = view.now - view.now % HOUR, 7 * 24 * HOUR
+    hours = [hour - number * week for number in range(1, weeks + 1)]
+    return [tuple(row[1:]) for row in view.rows("ended_in_hours", namespace=namespace, hours=hours)]
+
+
+# --- Lanes, queues and counts ----------------------------------------------------------------------
+
+
+def _counts(view: View, namespace: str, now: int) -> dict[int, _Counts]:
+    start = now - now % MINUTE - (MINUTES - 1) * MINUTE
+    found: dict[int, _Counts] = {}
+    for lane, at, *values in view.rows("minutes_of_lanes", namespace=namespace, start=start):
+        for outcome, count in zip(("created", "success", "failed", "others"), values, strict=True):
+            found.setdefault(lane, _Counts()).add((at - start) // MINUTE, outcome, count)
+    for lane, at, outcome, count in view.rows("unfolded_counts", namespace=namespace, start=start, stop=now + MINUTE):
+        found.setdefault(lane, _Counts()).add((at - start) // MINUTE, outcome, count)
+    return found
+
+
+def _lanes(
+    view: View, rows: Sequence[_LaneRow], counts: Mapping[int, _Counts], circuits: Sequence[Circuit], now: int
+) -> list[Lane]:
+    running = {lane: count for lane, count, _ in view.rows("running_in_lanes")}
+    by_name = {circuit.name: circuit for circuit in circuits}
+    passed_s = (RATE_MINUTES - 1) * 60 + max(1, now % MINUTE // MICROSECONDS)
+    return [
+        Lane(
+            app=row.app,
+            job=row.job,
+            queue=row.queue,
+            requirements=row.requirements,
+            runs=row.runs,
+            is_paused=bool(row.paused),
+            may_start=breaker.gate(requirement.breakers(row.requirements), by_name, now) is not None,
+            ready=row.ready,
+            oldest_at=row.oldest_at,
+            running=running.get(row.id, 0),
+            arrivals_per_s=sum(own.created[-RATE_MINUTES:]) / passed_s,
+            ended_per_s=sum(map(sum, (own.success[-RATE_MINUTES:], own.failed[-RATE_MINUTES:]))) / passed_s,
+        )
+        for row in rows
+        for own in (counts.get(row.id) or _Counts(),)
+    ]
+
+
+def _by_job(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
+    """Of jobs of which something has ended or was created."""
+    own: dict[tuple[str, str], list[_Counts]] = {}
+    for row in rows:
+        if row.id in counts:
+            own.setdefault((row.app, row.job), []).append(counts[row.id])
+    return {job: _summed(several) for job, several in own.items()}
+
+
+def _summed(several: Sequence[_Counts]) -> Minutes:
+    def total(name: str) -> list[int]:
+        columns = [getattr(one, name) for one in several]
+        return [sum(minute) for minute in zip(*columns, strict=True)] if columns else [0] * MINUTES
+
+    return Minutes(total("success"), total("failed"), total("created"))
+
+
+def _peaks(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[str, float]:
+    own: dict[str, list[_Counts]] = {}
+    for row in rows:
+        if row.id in counts:
+            own.setdefault(row.queue, []).append(counts[row.id])
+    ended = {queue: _summed(several) for queue, several in own.items()}
+    return {queue: max(map(sum, zip(one.success, one.failed, strict=True))) / 60 for queue, one in ended.items()}
+
+
+def _usual(
+    view: View, namespace: str, rows: Sequence[_LaneRow], counts: Mapping[int, _Counts], now: int
+) -> dict[tuple[str, str], Usual]:
+    """Of jobs with failures in the last minutes: what has ended in the days before."""
+    failing = {row.id: (row.app, row.job) for row in rows if row.id in counts and any(counts[row.id].failed)}
+    if not failing:
+        return {}
+    stop = now - now % HOUR - HOUR
+    bounds = {"start": stop - USUAL_HOURS * HOUR, "stop": stop}
+    found: dict[tuple[str, str], Usual] = {}
+    for lane, success, failed in view.rows("usual_of_lanes", namespace=namespace, lanes=sorted(failing), **bounds):
+        before = found.get(failing[lane], Usual(0, 0))
+        found[failing[lane]] = Usual(before.success + success, before.failed + failed)
+    return found
+
+
+def _queues(view: View, namespace: str, rows: Sequence[Row], now: int) -> list[QueueState]:
+    start = now - now % MINUTE - (MINUTES - 1) * MINUTE
+    depths: dict[str, list[int | None]] = {}
+    for queue, at, queued in view.rows("depths_of_queues", namespace=namespace, start=start):
+        depths.setdefault(queue, [None] * MINUTES)[min(MINUTES - 1, (at - start) // MINUTE)] = queued
+    return [QueueState(row[0], row[1], row[2], row[3], depths.get(row[0], [])) for row in rows]
+
+
+# --- Schedules, executions, workers, runs -----------------------------------------------------------
+
+
+def _overdue(view: View, namespace: str, now: int) -> list[Overdue]:
+    shards = [(number,) for number in range(SHARDS)]
+    about = {"namespace": namespace, "shards": shards, "before": now - OVERDUE, "most": MOST_ROWS}
+    return view.records("schedules_overdue", Overdue, **about)
+
+
+def _running(view: View, namespace: str, now: int) -> list[Running]:
+    rows = view.rows("longest_running", namespace=namespace, before=now - jobs.LEAST_LONG, most=MOST_ROWS)
+    took: dict[tuple[str, str], list[int]] = {}
+    found = []
+    for id, app, job, started_at, attempts, done, total in rows:
+        if (app, job) not in took:
+            took[app, job] = durations(view, namespace, app, job, id) if len(took) < MOST_JOBS else []
+        found.append(
+            Running(
+                id=id,
+                app=app,
+                job=job,
+                started_at=started_at,
+                attempt=attempts + 1,
+                took=took[app, job],
+                percent=_percent(done, total),
+            )
+        )
+    return found
+
+
+def durations(view: View, namespace: str, app: str, job: str, before: str) -> list[int]:
+    """How long the last successes of a job took, of those that were created before this execution."""
+    about = {"namespace": namespace, "app": app, "job": job, "before": before}
+    return [int(row[0]) for row in view.rows("durations_before", **about, looks=LOOKS, most=LAST_RUNS)]
+
+
+def _percent(done: float | None, total: float | None) -> int | None:
+    return None if not total or done is None or not 0 <= done <= total else min(99, int(100 * done / total))
+
+
+def _workers(view: View, namespace: str, now: int) -> list[Worker]:
+    found = []
+    for row in reader.workers(view, namespace, now - STOPPED):
+        ended = msgspec.json.decode(row.ended, type=dict[str, int | str]) if row.ended else {}
+        found.append(
+            Worker(
+                id=row.id,
+                name=row.name,
+                app=row.app,
+                state=row.state,
+                queues=msgspec.json.decode(row.queues, type=list[str] | None),
+                jobs=msgspec.json.decode(row.jobs, type=frozenset[str]),
+                offers=row.offers,
+                slots=row.concurrency,
+                busy=row.running,
+                lease_until=row.lease_until,
+                stopped_at=row.stopped_at,
+                trouble=msgspec.json.decode(row.trouble, type=dict[str, str]) if row.trouble else {},
+                beats=row.beats,
+                held=int(ended.get("held", 0)),
+                cause=str(ended.get("cause", "")),
+            )
+        )
+    return found
+
+
+def _approvals(view: View, namespace: str, now: int) -> list[Approval]:
+    about = {"namespace": namespace, "before": now - runs.LONG, "soon": now + runs.SOON, "most": MOST_ROWS}
+    return [
+        Approval(id, run, app, _question(arguments), created_at, deadline)
+        for id, run, app, arguments, created_at, deadline in view.rows("unanswered", **about)
+    ]
+
+
+def _question(arguments: str) -> str:
+    asked = wait.of_execution(wait.APPROVAL_JOB, arguments)
+    return asked.text if isinstance(asked, Approve) and isinstance(asked.text, str) else "an approval"

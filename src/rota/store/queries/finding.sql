@@ -1,0 +1,107 @@
+-- What the findings and the overview are made of. Every statement is bounded by the lanes, the queues or a limit.
+
+-- name: lanes_in_use
+-- All lanes of a namespace. Ready executions are counted up to a bound.
+SELECT l.id, l.app, l.job, l.queue, l.requirements, CASE WHEN q.paused_at IS NULL THEN 0 ELSE 1 END AS paused,
+       (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS ready,
+       (SELECT x.run_at FROM execution x
+        WHERE x.id = (SELECT r.id FROM ready r WHERE r.lane = l.id ORDER BY r.rank, r.id LIMIT 1)) AS oldest_at, l.runs
+FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.namespace = :namespace ORDER BY l.id
+
+-- name: queue_states
+SELECT name, paused_at, paused_by, paused_note, policy, max_depth FROM queue WHERE namespace = :namespace ORDER BY name
+
+-- name: minutes_of_lanes
+SELECT lane, at, created, success, failed, cancelled + skipped FROM stat
+WHERE namespace = :namespace AND step_s = 60 AND at >= :start
+
+-- name: usual_of_lanes
+SELECT lane, CAST(sum(success) AS bigint), CAST(sum(failed) AS bigint) FROM stat
+WHERE namespace = :namespace AND step_s = 3600 AND at >= :start AND at < :stop AND lane AMONG(:lanes, int) GROUP BY lane
+
+-- name: ended_in_hours
+SELECT at, CAST(sum(success) AS bigint), CAST(sum(failed) AS bigint), CAST(sum(cancelled + skipped) AS bigint)
+FROM stat WHERE namespace = :namespace AND step_s = 3600 AND at AMONG(:hours, bigint) GROUP BY at
+
+-- name: depths_of_queues
+SELECT queue, at, queued FROM stat_sample
+WHERE namespace = :namespace AND step_s = 60 AND at >= :start AND queue <> '' AND pool = ''
+
+-- name: error_groups
+-- The newest dead letters by job and error. Ids as text: PostgreSQL has no min(uuid).
+SELECT n.app, n.job, n.fingerprint, count(*) AS count,
+       CAST(sum(CASE WHEN n.failed_at >= :recently THEN 1 ELSE 0 END) AS bigint) AS recent,
+       min(n.failed_at) AS first_at, max(n.failed_at) AS last_at, min(n.text) AS first_id, max(n.text) AS last_id,
+       min(n.reason) AS reason
+FROM (SELECT CAST(d.id AS text) AS text, d.app, d.job, d.fingerprint, d.failed_at, d.reason FROM dead d
+      WHERE d.namespace = :namespace ORDER BY d.id DESC LIMIT :most) n
+GROUP BY n.app, n.job, n.fingerprint
+
+-- name: errors_of
+-- The error and the version of some executions; versions count from 1 for each job of a name.
+SELECT x.id, (SELECT f.error FROM finished f WHERE f.id = x.id AND f.final = 1) AS error,
+       x.job_version - CASE WHEN x.job_version > j.base THEN j.base ELSE 0 END AS version, v.created_at
+FROM execution x LEFT JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
+LEFT JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = x.job_version
+WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :namespace
+
+-- name: dead_counted
+SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
+
+-- name: job_pauses
+SELECT j.app, j.name, j.paused_at, j.paused_by, j.paused_note, (SELECT count(*) FROM (
+    SELECT 1 FROM blocker b
+    WHERE b.kind = 'job_paused' AND b.key = j.namespace || '/' || j.app || '/' || j.name LIMIT :most) counted) AS waiting
+FROM job j WHERE j.paused_at IS NOT NULL AND j.namespace = :namespace ORDER BY j.app, j.name LIMIT :jobs
+
+-- name: ticks_left_out
+SELECT s.id, s.app, s.name, s.job, t.outcome, CAST(sum(t.count) AS bigint) AS count,
+       CAST(sum(CASE WHEN t.decided_at >= :lately THEN t.count ELSE 0 END) AS bigint) AS lately,
+       min(t.at) AS first_at, max(t.until) AS last_at, h.last_outcome, h.last_execution
+FROM tick t CROSS JOIN schedule s ON s.id = t.schedule CROSS JOIN hand h ON h.schedule = s.id
+WHERE t.execution IS NULL AND t.decided_at >= :since AND s.namespace = :namespace AND s.removed_at IS NULL
+  AND t.outcome IN ('overlap', 'queued', 'missed', 'outside_window', 'unknown_job')
+GROUP BY s.id, s.app, s.name, s.job, t.outcome, h.last_outcome, h.last_execution
+ORDER BY s.id, t.outcome
+
+-- name: schedules_overdue
+SELECT s.id, s.app, s.name, s.job, h.next_at
+FROM EACH(:shards, shard int) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at < :before
+CROSS JOIN schedule s ON s.id = h.schedule AND s.namespace = :namespace
+ORDER BY h.next_at LIMIT :most
+
+-- name: longest_running
+SELECT r.id, l.app, l.job, r.started_at, r.attempts, n.done, n.total
+FROM running r CROSS JOIN lane l ON l.id = r.lane LEFT JOIN note n ON n.id = r.id AND n.fence = r.fence
+WHERE l.namespace = :namespace AND r.started_at < :before ORDER BY r.started_at LIMIT :most
+
+-- name: durations_before
+-- How long the successes took among the last executions of a job before one of them.
+SELECT f.finished_at - f.started_at AS took FROM (
+    SELECT x.id FROM execution x WHERE x.namespace = :namespace AND x.job = :job AND x.app = :app AND x.id < :before
+    ORDER BY x.id DESC LIMIT :looks) l
+CROSS JOIN finished f ON f.id = l.id AND f.final = 1 AND f.status = 'success' AND f.started_at IS NOT NULL
+ORDER BY l.id DESC LIMIT :most
+
+-- name: runs_paused
+SELECT n.id, n.app, n.job, n.paused_at, n.paused_by, n.paused_note FROM run n
+WHERE n.paused_at IS NOT NULL AND n.namespace = :namespace ORDER BY n.id LIMIT :most
+
+-- name: runs_stuck
+-- Open runs of which no step is anywhere: nothing will move them but the sweeper.
+SELECT n.id, n.app, n.job, n.changed_at FROM run n
+WHERE n.changed_at < :before AND n.namespace = :namespace AND n.paused_at IS NULL AND n.undo IS NULL
+  AND NOT EXISTS (SELECT 1 FROM run c WHERE c.parent = n.id)
+  AND NOT EXISTS (SELECT 1 FROM map_tally m WHERE m.run = n.id AND m.open > 0)
+  AND NOT EXISTS (SELECT 1 FROM step s WHERE s.run = n.id AND (
+      EXISTS (SELECT 1 FROM waiting w WHERE w.id = s.execution) OR EXISTS (SELECT 1 FROM ready r WHERE r.id = s.execution)
+      OR EXISTS (SELECT 1 FROM running u WHERE u.id = s.execution)
+      OR EXISTS (SELECT 1 FROM scheduled d WHERE d.id = s.execution)))
+ORDER BY n.changed_at LIMIT :most
+
+-- name: unanswered
+SELECT x.id, x.run, x.app, x.arguments, x.created_at, x.deadline
+FROM blocker b CROSS JOIN execution x ON x.id = b.execution
+WHERE b.kind = 'approval' AND x.namespace = :namespace AND (x.created_at < :before OR x.deadline < :soon)
+ORDER BY x.id LIMIT :most

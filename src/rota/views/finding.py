@@ -1,0 +1,165 @@
+"""What needs attention: findings with their evidence and actions, and the numbers of the overview."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from statistics import median
+
+import msgspec
+
+from rota.domain import findings
+from rota.domain.findings import finding as domain
+from rota.domain.findings import jobs
+from rota.domain.findings.finding import Kind, Severity, Unit
+from rota.domain.instant import moment
+from rota.store import finding_reader
+from rota.store.finding_reader import Read
+from rota.store.port import View
+from rota.views.shape import Shape
+
+MOST_DEAD = 100_000
+LEAST_HOURS = 2
+"""From so many weeks on it is known what is usual in an hour."""
+
+
+class Subject(Shape, frozen=True):
+    """What a finding or a change is about. `id` is what the paths of the API take."""
+
+    kind: str
+    id: str
+    name: str
+    app: str | None
+
+
+class FindingAction(Shape, frozen=True):
+    """What can be done: `do` is a request (`method`, `path`), `open` a page (`link`), `run` only a command.
+
+    `needs` is the scope of the request. `isConfirmed` says that the user should be asked first.
+    """
+
+    label: str
+    kind: str
+    link: str | None
+    method: str | None
+    path: str | None
+    command: str | None
+    needs: str
+    is_confirmed: bool
+
+
+class FindingSeries(Shape, frozen=True):
+    """The shape of it: a value for each interval of `step` seconds, null where nothing is known."""
+
+    metric: str
+    from_: datetime = msgspec.field(name="from")
+    step: int
+    points: list[int | None]
+
+
+class Finding(Shape, frozen=True):
+    """One thing that needs attention. `findingId` is the same as long as it lasts.
+
+    `measure` is the value that is wrong and `usual` what it should be, both in `unit`; `affected` counts executions.
+    """
+
+    finding_id: str
+    kind: Kind
+    severity: Severity
+    subject: Subject
+    text: str
+    evidence: str
+    since: datetime | None
+    measure: float | None
+    usual: float | None
+    unit: Unit | None
+    affected: int
+    series: FindingSeries | None
+    actions: list[FindingAction]
+
+
+class Numbers(Shape, frozen=True):
+    """`endedPerMinute` and `successRate` are of the last 15 minutes, the usual ones of this hour in earlier weeks.
+
+    A rate is null if nothing has ended, and if it is not known. `deadNew` came within the last hour.
+    """
+
+    ended_per_minute: float
+    usual_ended_per_minute: float | None
+    success_rate: float | None
+    usual_success_rate: float | None
+    queued: int
+    busy: int
+    slots: int
+    dead: int
+    dead_is_capped: bool
+    dead_new: int
+
+
+class Overview(Shape, frozen=True):
+    """The verdict in a sentence, its numbers, and the findings, worst first."""
+
+    at: datetime
+    text: str
+    numbers: Numbers
+    findings: list[Finding]
+    finding_count: int
+
+
+def overview(view: View, namespace: str, read: Read) -> Overview:
+    found = [shown(one) for one in findings.evaluate(read.facts)]
+    return Overview(moment(view.now), verdict(len(found)), _numbers(view, namespace, read), found, len(found))
+
+
+def verdict(count: int) -> str:
+    if not count:
+        return "Nothing needs attention"
+    return "1 thing needs attention" if count == 1 else f"{count} things need attention"
+
+
+def shown(one: domain.Finding) -> Finding:
+    return Finding(
+        finding_id=one.id,
+        kind=one.kind,
+        severity=one.severity,
+        subject=Subject(one.subject.kind, one.subject.id, one.subject.name, one.subject.app),
+        text=one.text,
+        evidence=one.evidence,
+        since=None if one.since is None else moment(one.since),
+        measure=one.measure,
+        usual=one.usual,
+        unit=one.unit,
+        affected=one.affected,
+        series=None if one.series is None else series(one.series),
+        actions=[_action(action) for action in one.actions],
+    )
+
+
+def series(of: domain.Series) -> FindingSeries:
+    return FindingSeries(of.metric, moment(of.start), of.step_s, list(of.points))
+
+
+def _action(of: domain.Action) -> FindingAction:
+    kind = "do" if of.method else "open" if of.link else "run"
+    return FindingAction(of.label, kind, of.link, of.method, of.path, of.command, of.needs.value, of.is_confirmed)
+
+
+def _numbers(view: View, namespace: str, read: Read) -> Numbers:
+    facts, minutes = read.facts, jobs.RECENT
+    success, failed = sum(read.ended.success[-minutes:]), sum(read.ended.failed[-minutes:])
+    live = [one for one in facts.workers if one.is_live(facts.now)]
+    hours = finding_reader.usual_hour(view, namespace)
+    ended = [sum(hour) / 60 for hour in hours]
+    rates = [good / (good + bad) for good, bad, _ in hours if good + bad]
+    dead = int(view.rows("dead_counted", namespace=namespace, most=MOST_DEAD + 1)[0][0])
+    return Numbers(
+        ended_per_minute=round((success + failed + read.others) / minutes, 2),
+        usual_ended_per_minute=round(median(ended), 2) if len(ended) >= LEAST_HOURS else None,
+        success_rate=round(success / (success + failed), 4) if success + failed else None,
+        usual_success_rate=round(median(rates), 4) if len(rates) >= LEAST_HOURS else None,
+        queued=sum(lane.ready for lane in facts.lanes),
+        busy=sum(one.busy for one in live),
+        slots=sum(one.slots for one in live),
+        dead=min(dead, MOST_DEAD),
+        dead_is_capped=dead > MOST_DEAD,
+        dead_new=sum(one.new for one in facts.errors),
+    )

@@ -1,0 +1,102 @@
+"""Queues with their rates, and when they will be empty."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rota.domain.findings import queues as rules
+from rota.domain.findings.facts import QueueState
+from rota.domain.findings.finding import Series
+from rota.domain.instant import moment
+from rota.domain.load import Lane
+from rota.domain.outlook import Outlook, forecast
+from rota.store.finding_reader import Read
+from rota.views.finding import FindingSeries, series
+from rota.views.shape import Paused, Shape, paused
+
+
+class JobShare(Shape, frozen=True):
+    """How much of a queue is of a job."""
+
+    app: str
+    job: str
+    queued: int
+    running: int
+
+
+class QueueOutlook(Shape, frozen=True):
+    """A queue as it is and will be. `state` is active, paused or no_worker.
+
+    Rates are those of the last five minutes. `emptyInS` is null if the queue will not be empty; `ifResumedS` is for a
+    paused queue, at the fastest rate of the last hour. `slots` are those of the live workers that serve it.
+    """
+
+    name: str
+    state: str
+    queued: int
+    running: int
+    oldest_at: datetime | None
+    in_per_s: float
+    out_per_s: float
+    slots: int
+    outlook: Outlook
+    empty_in_s: float | None
+    if_resumed_s: float | None
+    paused: Paused | None
+    policy: str
+    max_depth: int | None
+    series: FindingSeries | None
+    jobs: list[JobShare]
+
+
+class QueueOutlooks(Shape, frozen=True):
+    """All queues by name."""
+
+    at: datetime
+    queues: list[QueueOutlook]
+
+
+def outlooks(read: Read) -> QueueOutlooks:
+    by_name = {queue.name: queue for queue in read.facts.queues}
+    found = [_outlook(read, by_name[name], policy, most) for name, policy, most in read.queues]
+    return QueueOutlooks(moment(read.facts.now), found)
+
+
+def _outlook(read: Read, queue: QueueState, policy: str, max_depth: int | None) -> QueueOutlook:
+    facts, live = read.facts, rules.claiming(read.facts)
+    lanes = [lane for lane in facts.lanes if lane.queue == queue.name]
+    waiting = [lane for lane in lanes if lane.ready]
+    queued = sum(lane.ready for lane in lanes)
+    is_served = all(rules.lacks(lane, live) == rules.Lack.NOTHING for lane in waiting)
+    arrive, end = sum(lane.arrivals_per_s for lane in lanes), sum(lane.ended_per_s for lane in lanes)
+    peak = read.peaks.get(queue.name, 0.0)
+    expected = forecast(queued, arrive, end, peak, is_paused=queue.paused_at is not None, is_served=is_served)
+    oldest_at = rules.oldest_at(waiting)
+    depth: Series | None = rules.depth(facts, queue.name)
+    return QueueOutlook(
+        name=queue.name,
+        state="paused" if queue.paused_at is not None else "active" if is_served else "no_worker",
+        queued=queued,
+        running=sum(lane.running for lane in lanes),
+        oldest_at=None if oldest_at is None else moment(oldest_at),
+        in_per_s=round(arrive, 3),
+        out_per_s=round(end, 3),
+        slots=sum(one.slots for one in live if any(rules.lacks(lane, [one]) == rules.Lack.NOTHING for lane in lanes)),
+        outlook=expected.outlook,
+        empty_in_s=expected.empty_in_s,
+        if_resumed_s=expected.if_resumed_s,
+        paused=paused(queue),
+        policy=policy,
+        max_depth=max_depth,
+        series=None if depth is None else series(depth),
+        jobs=_shares(lanes),
+    )
+
+
+def _shares(lanes: list[Lane]) -> list[JobShare]:
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for lane in lanes:
+        queued, running = sums.get((lane.app, lane.job), (0, 0))
+        sums[lane.app, lane.job] = (queued + lane.ready, running + lane.running)
+    shares = [JobShare(app, job, *counts) for (app, job), counts in sums.items() if any(counts)]
+    return sorted(shares, key=lambda one: (-one.queued, -one.running, one.app, one.job))

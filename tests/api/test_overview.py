@@ -1,0 +1,199 @@
+"""GET /overview and /findings: what needs attention, from a namespace in which it really went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from rota.clock import ManualClock
+from rota.domain.job import Definition
+from rota.domain.outcome import Error, Failed
+from rota.domain.requirement import Needs
+from rota.domain.schedule import Spec
+from rota.domain.trigger import Every
+from rota.ops import breakers, define, firing, fleet, job_pauses, schedule, statistics
+from rota.ops.upkeep import ALL_SHARDS
+from tests.api.server import Server, serving
+from tests.support.statistics import fold_all
+from tests.support.world import World
+
+MINUTE = 60 * 10**6
+RESET = Failed(Error("ConnectionError", "reset by peer after 2.0 s", ""))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def server(url: str, clock: ManualClock) -> Any:
+    with serving(url, clock) as server:
+        yield server
+
+
+@pytest.fixture
+def world(server: Server, clock: ManualClock) -> World:
+    return World(server.store, clock)
+
+
+async def overview(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
+    world.clock.advance(2)  # An answer is kept for a second.
+    return (await client.get("/overview")).raise_for_status().json()  # type: ignore[no-any-return]
+
+
+async def findings(client: httpx.AsyncClient, world: World, query: str = "") -> dict[str, Any]:
+    world.clock.advance(2)
+    found = (await client.get(f"/findings?{query}")).raise_for_status().json()["items"]
+    return {one["kind"]: one for one in found}
+
+
+async def test_case_a_quiet_namespace_needs_nothing(client: httpx.AsyncClient, world: World) -> None:
+    worker = world.join(lease_s=3600)
+    world.enqueue_many(4)
+    for attempt in world.claim(worker, 2):
+        world.finish(attempt)
+    found = await overview(client, world)
+    assert (found["text"], found["findings"]) == ("Nothing needs attention", [])
+    numbers = found["numbers"]
+    assert (numbers["queued"], numbers["slots"], numbers["busy"], numbers["dead"]) == (2, 10, 0, 0)
+    assert (numbers["endedPerMinute"], numbers["successRate"]) == (0.13, 1.0)
+    assert (numbers["usualEndedPerMinute"], numbers["usualSuccessRate"]) == (None, None)
+
+
+async def test_case_a_failing_job_is_found_with_its_error_and_version(client: httpx.AsyncClient, world: World) -> None:
+    world.register(Definition(name="charge", description="first"))
+    world.register(Definition(name="charge", description="second", pause_after=99))
+    worker = world.join(lease_s=3600)
+    ids = world.enqueue_many(5, "charge")
+    for attempt in world.claim(worker, 5):
+        world.finish(attempt, RESET)
+    for _ in range(2):
+        found = await findings(client, world)
+        (one,) = found.values()
+        assert (one["kind"], one["subject"]["name"], one["affected"]) == ("failing", "charge", 5)
+        assert one["evidence"].startswith("5 failed for good with ConnectionError: reset by peer")
+        assert one["evidence"].endswith("since version 2")
+        assert (one["measure"], one["unit"], sum(one["series"]["points"])) == (1.0, "share", 5)
+        fold_all(world.store)
+    assert (await overview(client, world))["numbers"]["deadNew"] == 5
+    pause = found["failing"]["actions"][1]
+    assert (await client.request(pause["method"], f"http://localhost{pause['path']}")).status_code == 200
+    world.enqueue("charge")
+    assert set(await findings(client, world)) == {"failing", "job_paused"}
+    assert len(ids) == 5
+
+
+async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    world.register(
+        Definition(name="render", needs=Needs(pool="video")), Definition(name="pay", needs=Needs(breakers=["bank"]))
+    )
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(3, "render", queue="video")
+    world.enqueue_many(2, queue="mail")
+    world.enqueue("count")
+    world.enqueue("pay")
+    server.store.transact(define.pause_queue, "default", "mail", "oncall", "provider is down")
+    server.store.transact(job_pauses.pause, "default", "shop", "count", "ops", "wait")
+    server.store.transact(fleet.tell_trouble, worker, {"commands": "No space left on device"})
+    world.clock.advance(60)
+    server.store.transact(statistics.write_samples, server.store.read(statistics.observe))
+    found = await findings(client, world)
+    assert found["no_worker"]["text"] == "render cannot run: no live worker has pool video"
+    assert found["no_worker"]["affected"] == 3
+    assert found["queue_paused"]["text"] == "Queue mail is paused by oncall: “provider is down”"
+    assert found["queue_paused"]["series"]["points"][-1] == 2
+    assert found["job_paused"]["affected"] == 1
+    assert found["worker_trouble"]["text"].endswith("can start no process for commands: No space left on device")
+    resume = found["queue_paused"]["actions"][0]
+    await client.request(resume["method"], f"http://localhost{resume['path']}")
+    assert "queue_paused" not in await findings(client, world)
+    assert set(await findings(client, world, "kind=no_worker&kind=failing")) == {"no_worker"}
+    assert set(await findings(client, world, "severity=warning")) == {"job_paused"}
+    assert set(await findings(client, world, "subject=render")) == {"no_worker"}
+    assert (await client.get("/findings?kind=nothing")).status_code == 400
+
+
+async def test_case_a_breaker_a_long_execution_and_a_lost_worker(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    world.register(Definition(name="pay", needs=Needs(breakers=["bank"])))
+    worker = world.join(lease_s=36_000)
+    for _ in range(6):
+        world.enqueue("send")
+        (attempt,) = world.claim(worker, 1)
+        world.clock.advance(10)
+        world.finish(attempt)
+    world.enqueue("send")
+    (runs,) = world.claim(worker, 1)
+    server.store.transact(breakers.open_by_hand, "default", "bank", "ops")
+    world.enqueue("pay")
+    gone = world.join(name="gone", lease_s=36_000)
+    world.enqueue("receive")
+    world.claim(gone, 1, jobs=["receive"])
+    world.clock.advance(120)
+    server.store.transact(fleet.declare_dead, gone, "killed by signal 9")
+    found = await findings(client, world)
+    assert set(found) == {"breaker_open", "long_running", "worker_lost"}
+    assert found["breaker_open"]["affected"] == 1
+    assert (found["long_running"]["subject"]["id"], found["long_running"]["usual"]) == (runs.id, 10.0)
+    assert found["worker_lost"]["evidence"] == "it held 1 execution, which other workers get; killed by signal 9"
+    assert found["worker_lost"]["severity"] == "warning"
+
+
+async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    worker = world.join(lease_s=36_000)
+    spec = Spec(job="send", trigger=Every(period=MINUTE))
+    server.store.transact(schedule.put, "default", "shop", "sync", spec, "test")
+    for _ in range(4):
+        world.clock.advance(60)
+        server.store.transact(firing.fire, ALL_SHARDS, world.ids.many)
+        world.promote()
+        world.claim(worker, 10)
+    found = await findings(client, world)
+    assert found["ticks_overlap"]["subject"]["name"] == "sync"
+    assert found["ticks_overlap"]["affected"] == 3
+    assert [one["label"] for one in found["ticks_overlap"]["actions"]] == ["Open run", "Open schedule", "Cancel run…"]
+
+
+async def test_case_the_outlook_of_queues(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    world.register(Definition(name="render", needs=Needs(pool="video")))
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(300, queue="mail")
+    for attempt in world.claim(worker, 150):
+        world.finish(attempt)
+    world.enqueue("render", queue="video")
+    world.enqueue_many(2, queue="held")
+    server.store.transact(define.pause_queue, "default", "held", "ops", "")
+    world.clock.advance(240)
+    found = (await client.get("/outlook")).raise_for_status().json()["queues"]
+    queues = {one["name"]: one for one in found}
+    assert {name: (one["state"], one["queued"], one["outlook"]) for name, one in queues.items()} == {
+        "default": ("active", 0, "now"),
+        "held": ("paused", 2, "paused"),
+        "mail": ("active", 150, "growing"),
+        "video": ("no_worker", 1, "never"),
+    }
+    assert queues["mail"]["jobs"] == [{"app": "shop", "job": "send", "queued": 150, "running": 0}]
+    assert (queues["mail"]["slots"], queues["video"]["slots"], queues["mail"]["inPerS"] > 0) == (10, 0, True)
+    assert queues["held"]["paused"]["by"] == "ops"
+
+
+async def test_case_open_pages_share_one_read(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    reads = []
+    before = server.store.read
+
+    def counted(query: Any, *args: Any, **kwargs: Any) -> Any:
+        reads.append(query.__name__)
+        return before(query, *args, **kwargs)
+
+    server.store.read = counted  # type: ignore[method-assign]
+    answers = await asyncio.gather(*(client.get(path) for path in ("/overview", "/findings", "/outlook") * 5))
+    assert {one.status_code for one in answers} == {200}
+    assert reads.count("_read") == 1
+    world.clock.advance(1.5)
+    await client.get("/overview")
+    assert reads.count("_read") == 2

@@ -1,0 +1,271 @@
+"""What needs attention, rule by rule, from tables of facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rota.domain.breaker import UNTIL_CLOSED, Circuit
+from rota.domain.findings import evaluate
+from rota.domain.findings.facts import (
+    MINUTES,
+    Approval,
+    ErrorCount,
+    Facts,
+    JobPause,
+    LeftOut,
+    Minutes,
+    Overdue,
+    QueueState,
+    Running,
+    RunState,
+    Usual,
+    Worker,
+)
+from rota.domain.findings.finding import Finding
+from rota.domain.load import Lane
+
+SECOND = 1_000_000
+MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
+NOW = 1_000_000 * MINUTE
+CHARGE = ("shop", "charge")
+
+
+def minutes(failed: int = 0, success: int = 0, of: int = 15, before: int = 0) -> Minutes:
+    """So many in each of the last `of` minutes, and `before` failures in each minute before that."""
+    quiet = MINUTES - of
+    return Minutes([success] * MINUTES, [before] * quiet + [failed] * of, [0] * MINUTES)
+
+
+def error(**about: Any) -> ErrorCount:
+    values = {"app": "shop", "job": "charge", "fingerprint": "ab12", "count": 412, "new": 412}
+    at = {"first_at": NOW - 26 * MINUTE, "last_at": NOW}
+    return ErrorCount(**{**values, **at, "text": "Reset: by peer", "first_version": 14, **about})
+
+
+def worker(**about: Any) -> Worker:
+    values = {"id": 7, "name": "w-7", "app": "shop", "state": "live", "queues": None, "jobs": frozenset({"charge"})}
+    return Worker(**{**values, "offers": "{}", "slots": 8, "busy": 1, "lease_until": NOW + HOUR, **about})
+
+
+def lane(**about: Any) -> Lane:
+    return Lane(**{"app": "shop", "job": "charge", "queue": "pay", "ready": 64, "oldest_at": NOW - HOUR, **about})
+
+
+def found(**facts: Any) -> list[Finding]:
+    return evaluate(Facts(now=NOW, **facts))
+
+
+def kinds(**facts: Any) -> list[str]:
+    return [one.kind.value for one in found(**facts)]
+
+
+def test_nothing_is_found_where_nothing_is_wrong() -> None:
+    fine = minutes(success=100)
+    assert (
+        found(minutes={CHARGE: fine}, lanes=[lane(oldest_at=NOW)], queues=[QueueState("pay")], workers=[worker()]) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("failed", "success", "usual", "is_found"),
+    [
+        (10, 16, Usual(10_000, 40), True),
+        (10, 16, None, True),
+        (1, 100, Usual(10_000, 40), False),
+        (10, 90, Usual(10_000, 40), True),
+        (10, 90, Usual(9_000, 1_000), False),
+        (10, 90, None, False),
+        (0, 5, None, False),
+    ],
+)
+def test_a_job_that_fails_more_than_usual(failed: int, success: int, usual: Usual | None, is_found: bool) -> None:
+    known = {} if usual is None else {CHARGE: usual}
+    assert kinds(minutes={CHARGE: minutes(failed, success)}, usual=known) == (["failing"] if is_found else [])
+
+
+def test_a_failing_job_says_since_when_and_since_which_version() -> None:
+    facts = {"minutes": {CHARGE: minutes(10, 16, of=26)}, "usual": {CHARGE: Usual(9_960, 40)}, "errors": [error()]}
+    (one,) = found(**facts)
+    assert one.text == "charge fails: 38 % of the last 15 minutes, usually 0.4 %"
+    assert one.evidence == "412 failed for good with Reset: by peer since version 14"
+    assert (one.since, one.affected, one.id) == (NOW - 25 * MINUTE, 412, "failing:job:shop/charge")
+    assert [action.label for action in one.actions] == ["412 dead letters", "Pause job…"]
+    assert (one.actions[0].link, one.actions[1].path) == ("/dead?group=ab12", "/api/v1/jobs/charge/pause?app=shop")
+    assert one.series is not None
+    assert (len(one.series.points), one.series.points[-1]) == (MINUTES, 10)
+
+
+def test_failures_that_began_before_the_known_minutes_began_with_the_first_letter() -> None:
+    long_ago = error(first_at=NOW - 5 * HOUR)
+    (one,) = found(minutes={CHARGE: minutes(10, 16, of=MINUTES)}, errors=[long_ago])
+    assert one.since == NOW - 5 * HOUR
+
+
+def test_new_dead_letters_are_found_unless_their_job_is_found_failing() -> None:
+    (one,) = found(errors=[error(count=3, new=1), error(fingerprint="cd", new=0), error(job="ship", new=0)])
+    assert (one.kind, one.affected, one.text) == ("dead_letters", 1, "charge has 1 new dead letter")
+
+
+@pytest.mark.parametrize(
+    ("workers", "lanes", "text"),
+    [
+        ([], [{}], "Queue pay cannot run: no live worker of app shop serves it"),
+        ([{"queues": ["mail"]}], [{}], "Queue pay cannot run: no live worker of app shop serves it"),
+        ([{"jobs": frozenset({"ship"})}], [{}], "charge cannot run: no live worker has this job"),
+        ([{}], [{"requirements": '{"pool":"video"}'}], "charge cannot run: no live worker has pool video"),
+        (
+            [{"lease_until": NOW - 1, "stopped_at": NOW}],
+            [{}],
+            "Queue pay cannot run: no live worker of app shop serves it",
+        ),
+        ([{"state": "draining"}], [{}], "Queue pay cannot run: no live worker of app shop serves it"),
+        ([{"app": "*", "jobs": frozenset({"*command"})}], [{"runs": "*command"}], None),
+        ([{}], [{"job": "etl", "requirements": '{"workflow":true}'}], None),
+        ([], [{"is_paused": True}], None),
+        ([], [{"ready": 0}], None),
+    ],
+)
+def test_work_that_no_live_worker_can_run(
+    workers: list[dict[str, Any]], lanes: list[dict[str, Any]], text: str | None
+) -> None:
+    facts = {"workers": [worker(**one) for one in workers], "lanes": [lane(**one) for one in lanes]}
+    texts = [one.text for one in found(**facts) if one.kind == "no_worker"]
+    assert texts == ([] if text is None else [text])
+
+
+def test_the_worker_that_could_run_it_and_stopped_last_is_named() -> None:
+    gone = worker(stopped_at=NOW - HOUR, state="stopped", offers='{"pools":["video"]}', name="gpu-1")
+    needs = lane(requirements='{"pool":"video","tags":["eu"]}')
+    (one,) = found(workers=[worker(), gone], lanes=[lane(requirements='{"pool":"video"}')])
+    assert one.evidence == "64 queued in pay, oldest 1h. The last one, gpu-1, stopped 1h ago"
+    (other,) = found(workers=[worker(), gone], lanes=[needs])
+    assert other.actions[1].command == "rota worker MODULE:shop --pool video --tag eu"
+
+
+def test_a_paused_queue_is_found_with_work_waiting_only() -> None:
+    queue = QueueState("pay", NOW - 51 * MINUTE, "oncall", "provider is down", [None] * 58 + [3, 64])
+    (one,) = found(queues=[queue], lanes=[lane(is_paused=True), lane(job="refund", is_paused=True, ready=6)])
+    assert one.text == "Queue pay is paused by oncall: “provider is down”"
+    assert (one.evidence, one.affected, one.since) == ("70 queued, oldest 1h", 70, NOW - 51 * MINUTE)
+    assert (one.actions[0].path, one.actions[0].is_confirmed) == ("/api/v1/queues/pay/resume", True)
+    assert kinds(queues=[queue], lanes=[lane(ready=0, is_paused=True)]) == []
+
+
+def test_a_paused_job_is_found_with_work_waiting_only() -> None:
+    pause = JobPause("shop", "charge", NOW - HOUR, "rota", "3 executions in a row have failed", 5)
+    assert kinds(pauses=[pause]) == ["job_paused"]
+    assert kinds(pauses=[JobPause("shop", "charge", NOW, None, None, 0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "ready", "arrive", "end", "age", "is_found"),
+    [
+        (10, 64, 2.0, 1.0, HOUR, True),
+        (60, 64, 2.0, 1.0, HOUR, False),
+        (10, 64, 1.0, 2.0, HOUR, False),
+        (10, 64, 2.0, 1.0, SECOND, False),
+        (0, 5, 2.0, 1.0, HOUR, False),
+        (None, 64, 2.0, 1.0, HOUR, False),
+    ],
+)
+def test_a_growing_queue(before: int | None, ready: int, arrive: float, end: float, age: int, is_found: bool) -> None:
+    busy = lane(ready=ready, arrivals_per_s=arrive, ended_per_s=end, oldest_at=NOW - age)
+    queue = QueueState("pay", depth=[before] * MINUTES)
+    assert kinds(queues=[queue], lanes=[busy], workers=[worker()]) == (["queue_growing"] if is_found else [])
+
+
+def test_an_open_breaker_says_when_it_tries_and_what_waits() -> None:
+    needs = lane(requirements='{"breakers":["bank"]}', may_start=False)
+    facts = {"lanes": [needs], "workers": [worker()]}
+    (one,) = found(circuits=[Circuit("bank", 5, NOW - MINUTE, NOW + 30 * SECOND)], **facts)
+    assert one.text == "Breaker bank is open after 5 failures in a row"
+    assert one.evidence == "64 queued of charge wait; one tries in 30.0s"
+    (by_hand,) = found(circuits=[Circuit("bank", 0, NOW, UNTIL_CLOSED)], **facts)
+    assert by_hand.text == "Breaker bank was opened by an operator"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "lately", "last_outcome", "kind"),
+    [
+        ("overlap", 3, "fired", "ticks_overlap"),
+        ("overlap", 1, "overlap", "ticks_overlap"),
+        ("overlap", 1, "fired", None),
+        ("missed", 0, "missed", "ticks_missed"),
+        ("outside_window", 2, "fired", "ticks_missed"),
+        ("excluded", 5, "excluded", None),
+    ],
+)
+def test_ticks_that_did_not_run(outcome: str, lately: int, last_outcome: str, kind: str | None) -> None:
+    row = LeftOut(3, "shop", "sync", "sync_stock", outcome, 3, lately, NOW - HOUR, NOW - MINUTE, last_outcome, None)
+    assert kinds(left_out=[row]) == ([] if kind is None else [kind])
+
+
+def test_overlaps_name_the_execution_that_runs() -> None:
+    row = LeftOut(3, "shop", "sync", "sync_stock", "overlap", 3, 3, NOW - HOUR, NOW - MINUTE, "overlap", "id-1")
+    runs = Running(id="id-1", app="shop", job="sync_stock", started_at=NOW - 57 * MINUTE, attempt=1)
+    (one,) = found(left_out=[row], running=[runs])
+    assert one.text == "sync: 3 ticks did not run"
+    assert one.evidence == "overlap: the execution before had not ended, it runs for 57m; the last 1m ago"
+    assert [action.label for action in one.actions] == ["Open run", "Open schedule", "Cancel run…"]
+
+
+def test_a_schedule_that_is_not_looked_at() -> None:
+    assert kinds(overdue=[Overdue(3, "shop", "sync", "sync_stock", NOW - HOUR)]) == ["schedule_overdue"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "took", "is_found"),
+    [
+        (72 * MINUTE, [38 * MINUTE] * 5, True),
+        (72 * MINUTE, [38 * MINUTE] * 4, False),
+        (50 * MINUTE, [38 * MINUTE] * 30, False),
+        (72 * MINUTE, [38 * MINUTE] * 29 + [80 * MINUTE], False),
+        (30 * SECOND, [SECOND] * 30, False),
+    ],
+)
+def test_an_execution_that_runs_longer_than_usual(passed: int, took: list[int], is_found: bool) -> None:
+    one = Running(id="id-1", app="shop", job="backup", started_at=NOW - passed, attempt=1, took=took, percent=71)
+    assert kinds(running=[one]) == (["long_running"] if is_found else [])
+
+
+def test_workers_in_trouble_late_and_lost() -> None:
+    full = worker(trouble={"commands": "No space left on device"})
+    (one,) = found(workers=[full])
+    assert one.text == "Worker w-7 can start no process for commands: No space left on device"
+    assert kinds(workers=[worker(beats="0" * 38 + "12")]) == ["worker_late"]
+    assert kinds(workers=[worker(beats="0" * 39 + "1")]) == []
+    (silent,) = found(workers=[worker(lease_until=NOW - MINUTE)])
+    assert (silent.kind, silent.severity) == ("worker_lost", "critical")
+    dead = worker(id=8, state="lost", stopped_at=NOW - MINUTE, lease_until=NOW, held=12, cause="signal 9")
+    (lost,) = found(workers=[worker(), dead])
+    assert (lost.severity, lost.evidence) == ("warning", "it held 12 executions, which other workers get; signal 9")
+    assert kinds(workers=[worker(state="lost", stopped_at=NOW - HOUR, lease_until=NOW - HOUR)]) == []
+
+
+@pytest.mark.parametrize(
+    ("waited", "deadline", "is_found"),
+    [(25 * HOUR, None, True), (HOUR, None, False), (HOUR, NOW + MINUTE, True), (HOUR, NOW + 5 * HOUR, False)],
+)
+def test_an_approval_without_an_answer(waited: int, deadline: int | None, is_found: bool) -> None:
+    one = Approval("id-1", "run-1", "shop", "Release?", NOW - waited, deadline)
+    assert kinds(approvals=[one]) == (["approval_overdue"] if is_found else [])
+
+
+def test_runs_that_are_paused_or_stuck() -> None:
+    run = RunState("run-1", "shop", "etl", NOW - HOUR, "ops", "wait")
+    assert kinds(paused_runs=[run], stuck_runs=[run]) == ["run_stuck", "run_paused"]
+
+
+def test_what_fails_comes_before_what_was_stopped_and_that_before_what_is_late() -> None:
+    facts = {
+        "minutes": {CHARGE: minutes(10, 16)},
+        "pauses": [JobPause("shop", "mail", NOW - 10 * HOUR, "ops", "", 9_000)],
+        "running": [
+            Running(id="id", app="shop", job="backup", started_at=NOW - 9 * HOUR, attempt=1, took=[MINUTE] * 5)
+        ],
+        "overdue": [Overdue(1, "shop", "small", "sync", NOW - MINUTE)],
+        "lanes": [lane(job="render", ready=500)],
+    }
+    assert kinds(**facts) == ["no_worker", "failing", "schedule_overdue", "job_paused", "long_running"]
