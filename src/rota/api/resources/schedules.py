@@ -26,8 +26,8 @@ from rota.api.schedule_body import (
 )
 from rota.domain import job as jobs
 from rota.domain.access import Scope
-from rota.domain.callback import is_reserved
 from rota.domain.actor import Actor
+from rota.domain.callback import is_reserved
 from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ops import define, enqueue, job_definitions
