@@ -25,9 +25,7 @@ def test_a_retention_is_set_and_written_down(shell: Shell, seed: Seed) -> None:
         {"name": "default", "retention": 90 * 86_400, "hasOwnRetention": True, "quotas": {}}
     ]
     shell.ok("namespaces", "retention", "default", "forever")
-    assert shell.ok("namespaces", "--json").rows == [
-        {"name": "default", "retention": None, "hasOwnRetention": True, "quotas": {}}
-    ]
+    assert shell.ok("namespaces", "--json").rows[0]["retention"] is None
     shell.ok("namespaces", "retention", "default", "default")
     assert shell.ok("namespaces", "--json").rows[0]["hasOwnRetention"] is False
     assert len(table(seed.store, "audit")) == 3

@@ -48,6 +48,24 @@ def parameter(schema: Any) -> Any:
     return {**rest, **others[0]} if len(others) == 1 else {**rest, "anyOf": others}
 
 
+def choose_members(answers: Iterable[dict[str, Any]], components: dict[str, Any]) -> None:
+    """Of these answers `fields` may choose some members. A list and a single thing may then have only a part."""
+    for answer in answers:
+        items = components[_name(answer)]["properties"].get("items")
+        if items is None:
+            answer["anyOf"] = _whole_or_part(answer.pop("$ref"), components)
+        elif "$ref" in items["items"]:
+            items["items"] = {"anyOf": _whole_or_part(items["items"]["$ref"], components)}
+
+
+def _whole_or_part(reference: str, components: dict[str, Any]) -> list[dict[str, Any]]:
+    name = reference.rpartition("/")[2]
+    part = {key: value for key, value in components[name].items() if key not in ("required", "title")}
+    words = f"{name} with only the members that the parameter `fields` names."
+    components[f"{name}Part"] = {"title": f"{name}Part", **part, "description": words}
+    return [{"$ref": reference}, {"$ref": f"{_REF}{name}Part"}]
+
+
 def _hook(kind: type) -> dict[str, Any]:
     """Types that msgspec has no schema for."""
     if kind is msgspec.Raw:
