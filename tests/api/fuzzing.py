@@ -52,8 +52,8 @@ class Fuzz:
         self.random = Random(seed)
         self.sent: Counter[int] = Counter()
         self.defects: dict[tuple[str, str], str] = {}
-        document = loop.run(self._document())
-        self.schema: Any = schemathesis.openapi.from_dict(document, config=SchemathesisConfig())
+        self.document = loop.run(self._document())
+        self.schema: Any = schemathesis.openapi.from_dict(self.document, config=SchemathesisConfig())
 
     async def _document(self) -> Any:
         async with self.server.client(self.token) as client:
@@ -110,19 +110,30 @@ class Fuzz:
                 self.defects.setdefault(key, f"{request.url} {request.body!r} -> {answer.body[:600]!r}")
 
     def _aim(self, case: Any) -> None:
-        """Most requests are about things that exist. None waits, none asks for some members only, none has two
-        credentials, and few have a cursor, because no made-up cursor is valid.
+        """Most requests are about things that exist. None waits, none has two credentials, and few have a cursor,
+        because no made-up cursor is valid. Some ask for one or two members only; few made-up names are members.
         """
         for name in case.path_parameters or {}:
             if self.random.random() < 0.7:
                 case.path_parameters[name] = self.known[name]
-        for name in ("wait", "fields"):
-            if isinstance(case.query, dict):
-                case.query.pop(name, None)
-        if isinstance(case.query, dict) and self.random.random() < 0.8:
-            case.query.pop("cursor", None)
+        if isinstance(case.query, dict):
+            case.query.pop("wait", None)
+            if self.random.random() < 0.8:
+                case.query.pop("cursor", None)
+            if "fields" in case.query and self.random.random() < 0.8:
+                case.query["fields"] = ",".join(self.random.sample(self._members(case.operation), 2))
         case.headers.pop("Rota-Namespace", None)
         case.cookies.clear()
+
+    def _members(self, operation: Any) -> list[str]:
+        """The members of the things in the answer of an operation."""
+        schemas = self.document["components"]["schemas"]
+        answer = self.document["paths"][operation.path][operation.method]["responses"]["200"]
+        schema = answer["content"]["application/json"]["schema"]
+        if "$ref" in schema:
+            schema = schemas[schema["$ref"].rpartition("/")[2]]["properties"]["items"]["items"]
+        (part,) = [one["$ref"] for one in schema["anyOf"] if one["$ref"].endswith("Part")]
+        return list(schemas[part.rpartition("/")[2]]["properties"])
 
     async def _ask(self, request: requests.PreparedRequest) -> Answered:
         parts = urlsplit(str(request.url))

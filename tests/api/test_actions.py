@@ -187,6 +187,7 @@ async def test_schedules_and_jobs(server: Server, client: httpx.AsyncClient) -> 
         ({**CANCEL, "filter": {"createdFrom": "yesterday"}, "atMost": 1}, "bad_field"),
         ({**CANCEL, "filter": {"job": 3}, "atMost": 1}, "bad_field"),
         ({"action": "update", "on": "executions", "ids": ["x"], "options": {"set": {"fence": 1}}}, "bad_field"),
+        ({"action": "update", "on": "executions", "ids": ["x"], "options": {"set": {"priority": "x"}}}, "bad_field"),
     ],
 )
 async def test_bad_actions_are_refused(client: httpx.AsyncClient, body: dict[str, Any], wanted: str) -> None:

@@ -143,6 +143,43 @@ async def test_the_job_that_calls_back_cannot_be_enqueued(client: httpx.AsyncCli
     assert (triggered.status_code, code(triggered)) == (404, "not_found")
 
 
+async def test_a_callback_is_replayed_only_with_its_own_arguments(client: httpx.AsyncClient, server: Server) -> None:
+    """A caller could have anything signed, and sent anywhere."""
+    id = await enqueue(client)
+    server.store.transact(control.cancel, "default", id, "test")
+    (call,) = work(server.store, REQUESTS, Failed(payload.error("HttpStatus", "404"), permanent=True), ALL_APPS)
+    forged = {"url": "https://elsewhere.example/", "told": {"status": "success"}}
+    refused = await client.post(f"/executions/{call}/replay", json={"arguments": forged})
+    assert (refused.status_code, code(refused)) == (422, "bad_field")
+    again = await client.post(f"/executions/{call}/replay")
+    assert again.status_code == 201
+    assert calls(server)[0] == calls(server)[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/schedules", {"job": callback.JOB, "app": callback.APP, "every": 60, "arguments": {"url": HOOK, "told": 1}}),
+        ("/jobs", {"name": "mine", "app": callback.APP, "command": ["true"]}),
+        ("/jobs", {"name": "mine", "function": {"app": callback.APP, "name": callback.JOB}}),
+        (
+            f"/workflows?app={callback.APP}",
+            {
+                "rota": "workflow/1",
+                "name": "mine",
+                "steps": [{"id": "a", "job": callback.JOB, "with": {"url": HOOK, "told": 1}}],
+            },
+        ),
+    ],
+)
+async def test_no_definition_reaches_the_job_that_calls_back(
+    client: httpx.AsyncClient, server: Server, path: str, body: dict[str, Any]
+) -> None:
+    await enqueue(client)
+    answer = await client.post(path, json=body)
+    assert code(answer) in ("unknown_job", "bad_field", "bad_definition", "bad_parameter"), answer.text
+
+
 # --- The request ----------------------------------------------------------------------------------
 
 

@@ -75,6 +75,7 @@ async def test_a_replay_takes_other_arguments_and_places(client: httpx.AsyncClie
         ({"arguments": {"x": 1}}, "bad_arguments"),
         ({"delay": "soon"}, "bad_definition"),
         ({"queue": "a/b"}, "bad_definition"),
+        ({"priority": "higher"}, "bad_field"),
         ({"priority": 101}, "bad_field"),
         ({"status": "queued"}, "unknown_field"),
     ):
@@ -130,6 +131,8 @@ async def test_priority_and_queue_of_a_queued_execution(client: httpx.AsyncClien
     first, second = world.enqueue(), world.enqueue()
     await client.patch(f"/executions/{second}", json={"priority": 1})
     assert [one.id for one in world.claim(world.join(), 1)] == [second]
+    named = (await client.patch(f"/executions/{first}", json={"priority": "high"})).json()
+    assert named["priority"] == 10
     moved = (await client.patch(f"/executions/{first}", json={"queue": "slow"})).json()
     assert (moved["queue"], moved["status"]) == ("slow", "queued")
     assert world.claim(world.join(), queues=["default"]) == []
@@ -161,6 +164,16 @@ async def test_changes_that_are_wrong(
 ) -> None:
     refused = await client.patch(f"/executions/{world.enqueue()}", json=body)
     assert (refused.status_code, code(refused)) == (422, problem)
+
+
+async def test_problems_name_no_types_of_python(client: httpx.AsyncClient, world: World) -> None:
+    refused = await client.patch(f"/executions/{world.enqueue()}", json={"queue": 3, "runAt": [], "priority": 1.5})
+    said = [flaw["detail"] for flaw in refused.json()["errors"]]
+    assert said == [
+        "/queue: expected text, got whole number",
+        "/runAt: expected text, got list",
+        "/priority: expected whole number or text, got number",
+    ]
 
 
 async def test_nothing_to_change_is_no_change(client: httpx.AsyncClient, world: World) -> None:

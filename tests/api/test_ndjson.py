@@ -56,6 +56,8 @@ async def test_case_21_lines_of_all_kinds(client: httpx.AsyncClient, server: Ser
     assert answer[-1] == {"done": {"accepted": 9, "refused": 1}}
     assert [line["committed"] for line in answer[:-1]] == [{"from": 1, "to": 12}]
     assert queued(server) == 9
+    answer = await sent(client, LINE + b"\n" + LINE + b"\n")  # The last line break begins no line.
+    assert answer == [{"committed": {"from": 1, "to": 2}, "refused": []}, {"done": {"accepted": 2, "refused": 0}}]
     answer = await sent(client, b"\xef\xbb\xbf" + LINE + b"\n" + LINE)
     assert refused(answer) == [(1, "bad_json")]
     assert answer[-1] == {"done": {"accepted": 1, "refused": 1}}

@@ -94,6 +94,27 @@ async def test_a_workflow_is_made_read_changed_and_deleted(server: Server, clien
     assert [one["action"] for one in trail] == ["job.create", "job.change", "job.change", "job.delete", "job.create"]
 
 
+async def test_arguments_of_a_trigger_have_the_types_of_the_data_form(
+    server: Server, client: httpx.AsyncClient
+) -> None:
+    jobs(server)
+    data = {**ETL, "parameters": {"day": {"type": "string"}, "type": {"type": "array", "items": {"type": "integer"}}}}
+    made_id = (await made(client, data))["workflowId"]
+    good = {"arguments": {"day": "2030-01-31", "type": [1]}}
+    for arguments, pointers in (
+        ({"day": 3}, ["/arguments/day"]),
+        ({"day": "1", "type": ["x"]}, ["/arguments/type"]),
+        ({"day": None, "type": 1, "dya": 1}, ["/arguments/day", "/arguments/type", "/arguments/dya"]),
+        ({}, ["/arguments/day"]),
+    ):
+        for path, more in (("/workflows/etl/trigger", {}), ("/executions", {"job": made_id})):
+            answer = await client.post(path, json={"arguments": arguments, **more})
+            assert (answer.status_code, code(answer)) == (422, "bad_arguments")
+            assert [flaw["pointer"] for flaw in answer.json()["errors"]] == pointers
+    assert (await client.post("/workflows/etl/trigger", json=good)).status_code == 201
+    assert (await client.post("/executions", json={"job": made_id, **good})).status_code == 201
+
+
 async def test_wrong_definitions_are_pointed_at(server: Server, client: httpx.AsyncClient) -> None:
     jobs(server)
     cases: list[tuple[dict[str, Any], str, str]] = [

@@ -184,6 +184,21 @@ def test_a_process_of_dev_that_is_replaced_does_not_undo_a_newer_deploy(
     dev.communicate(timeout=HANG_S)
 
 
+def test_dev_serves_the_api_after_its_worker_was_drained(
+    shell: Shell, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    dev = started("dev", "shop:app", "--port", "0", until="Ctrl-C")
+    assert dev.stderr is not None
+    (worker,) = eventually(lambda: workers_of_the_app(shell), what="the worker of rota dev")
+    shell.ok("workers", "drain", worker["workerId"])
+    while "the HTTP API still answers" not in dev.stderr.readline():
+        pass
+    assert dev.poll() is None
+    dev.send_signal(signal.SIGINT)
+    _, log = dev.communicate(timeout=HANG_S)
+    assert (dev.returncode, log.splitlines()[-1]) == (0, "stopped; unfinished executions continue at the next start")
+
+
 def test_a_worker_that_gets_many_stop_signals_ends_in_order(
     started: Callable[..., subprocess.Popen[str]],
 ) -> None:

@@ -31,7 +31,7 @@ async function threeCalls(): Promise<Job> {
   const path = { job: report.jobId };
   const found = await client.GET("/api/v1/jobs/{job}", { params: { path } });
   check(found.data?.jobId === report.jobId, "the job is there");
-  check(found.data.dependencies.length === 2 && first.jobId !== second.jobId, "it depends on both");
+  check(found.data.dependencies?.length === 2 && first.jobId !== second.jobId, "it depends on both");
   const triggered = await client.POST("/api/v1/jobs/{job}/trigger", { params: { path } });
   check(triggered.response.status === 201, "a trigger creates an execution");
   check(triggered.data && "executionId" in triggered.data, "it has an id");

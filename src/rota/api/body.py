@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from rota.api.problem import Flaw, Problem
-from rota.domain import strict_json
+from rota.domain import plain_types, strict_json
 from rota.domain.strict_json import BadJson
 
 T = TypeVar("T")
@@ -169,6 +169,7 @@ def _leaf(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
         return _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
         words, _, path = str(error).partition(" - at `$")
+        words = plain_types.in_message(words)
         where = pointer + path.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
         flaws.append(Flaw("bad_field", f"{where or 'the body'}: {words[:1].lower()}{words[1:]}", pointer=where))
         return None

@@ -16,7 +16,7 @@ from rota.api import job_targets
 from rota.api.job_body import COMMAND_ONLY, TARGETS, Events, JobBody, ScheduleOptions, Upstream, policy_of
 from rota.api.problem import Flaw, Problem
 from rota.config import Settings
-from rota.domain import json_schema, names, retry
+from rota.domain import callback, json_schema, names, retry
 from rota.domain.dependency import CountedEnd
 from rota.domain.dependency import Upstream as Edge
 from rota.domain.duration import seconds
@@ -50,7 +50,7 @@ def wanted(view: View, namespace: str, body: JobBody, settings: Settings, templa
     """The job that a body describes. A Problem names the members that are wrong."""
     app = app_of(body)
     with at("/app"):
-        names.check(app, "an app's name")
+        callback.check_app(app)
     _check_name(body.name)
     _check_target(body)
     depends_on, shown = _dependencies(view, namespace, body, app)

@@ -19,6 +19,7 @@ from rota.domain import callback, headers, job_parameters, json_schema, names, o
 from rota.domain.duration import positive_seconds, seconds
 from rota.domain.errors import DefinitionError
 from rota.domain.status import Status
+from rota.domain.workflow import run_arguments
 from rota.executors.http import address
 from rota.ops.submission import Header
 from rota.sdk.options import checked_tags, instant
@@ -126,9 +127,22 @@ def arguments(given: msgspec.Raw, target: Target, most: int, pointer: str, flaws
         if target.schema is not None:
             for place, words in json_schema.faults(target.schema, values):
                 flaws.append(Flaw("bad_arguments", f"{place[1:]} {words}", pointer=where + place))
-        for name, words in job_parameters.misfits(values, target.parameters):
-            flaws.append(Flaw("bad_arguments", f"{target.name}(): {words}", pointer=f"{where}/{_escaped(name)}"))
+        flaws += misfits(target.name, values, target.parameters, target.graph, where)
     return data.decode()
+
+
+def misfits(
+    job: str,
+    values: dict[str, Any],
+    parameters: job_parameters.Parameters,
+    graph: dict[str, Any] | None,
+    pointer: str = "/arguments",
+) -> list[Flaw]:
+    """What does not fit the parameters of a job; those of a workflow have their types in its data form."""
+    found = job_parameters.misfits(values, parameters)
+    if graph is not None:
+        found = run_arguments.misfits(values, graph.get("parameters", {}), graph.get("required", ()))
+    return [Flaw("bad_arguments", f"{job}(): {words}", pointer=f"{pointer}/{_escaped(name)}") for name, words in found]
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode

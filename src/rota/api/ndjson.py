@@ -282,8 +282,8 @@ class _Lines:
         return await anext(self._pieces, None)
 
     def _last(self) -> list[bytes] | None:
-        if not self._rest:
-            return None
+        if not self._size:
+            return None  # The line break at the end of a body begins no further line.
         found = [self._joined(b"")]
         self._next = asyncio.ensure_future(_nothing())
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from rota.api import openapi_answers as answers
 from rota.api.answer import JSON, NDJSON
-from rota.api.openapi_schemas import parameter, schemas
+from rota.api.openapi_schemas import choose_members, parameter, schemas
 from rota.api.problem import ProblemBody
 from rota.api.route import OF_OWN, SEGMENT, Access, Route
 from rota.domain.access import Scope
@@ -37,6 +37,8 @@ def document(routes: Sequence[Route], version: str, server: str = "") -> dict[st
     bodies = [route.body for route in shown if route.body is not None]
     given = [kind for route in shown for kind in answers.kinds(route)]
     by_kind, components = schemas([*queries, *bodies, *given, ProblemBody], bodies, queries)
+    choosing = [route for route in shown if "fields" in route.query.__struct_fields__]
+    choose_members([by_kind[repr(kind)] for route in choosing for kind in answers.types(route.answer)], components)
     tagged = {route.full_path for route in shown if "precondition_failed" in route.codes}
     paths: dict[str, Any] = {}
     for route in shown:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.api.answer import EVENT_STREAM, JSON, NDJSON
+from rota.api.openapi_schemas import part_of
 from rota.api.problem import STATUS
 from rota.api.route import Access, Route
 
@@ -98,6 +99,8 @@ def _schema(media: str, given: tuple[Any, ...], route: Route, by_kind: dict[str,
     if media != JSON:
         return {"type": "string"}
     schemas = list({repr(one): by_kind[repr(one)] for one in given}.values())
+    if "fields" in route.query.__struct_fields__ and "cursor" not in route.query.__struct_fields__:
+        schemas += [part_of(one) for one in schemas]  # In a list each item may be a part, not the list.
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 

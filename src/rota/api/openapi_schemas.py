@@ -48,6 +48,28 @@ def parameter(schema: Any) -> Any:
     return {**rest, **others[0]} if len(others) == 1 else {**rest, "anyOf": others}
 
 
+def choose_members(answers: Iterable[dict[str, Any]], components: dict[str, Any]) -> None:
+    """Of these answers `fields` may choose some members: adds the schemas of such parts, and allows them in lists."""
+    for answer in answers:
+        items = components[_name(answer)]["properties"].get("items")
+        if items is None:
+            _add_part(_name(answer), components)
+        elif "$ref" in items["items"]:
+            _add_part(_name(items["items"]), components)
+            items["items"] = {"anyOf": [items["items"], part_of(items["items"])]}
+
+
+def part_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a part of a thing, which `choose_members` has added."""
+    return {"$ref": f"{schema['$ref']}Part"}
+
+
+def _add_part(name: str, components: dict[str, Any]) -> None:
+    part = {key: value for key, value in components[name].items() if key not in ("required", "title")}
+    words = f"{name} with only the members that the parameter `fields` names."
+    components[f"{name}Part"] = {"title": f"{name}Part", **part, "description": words}
+
+
 def _hook(kind: type) -> dict[str, Any]:
     """Types that msgspec has no schema for."""
     if kind is msgspec.Raw:

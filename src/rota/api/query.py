@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from rota.api.problem import Flaw, Problem
-from rota.domain import duration
+from rota.domain import duration, plain_types
 from rota.domain.errors import DefinitionError
 from rota.domain.instant import MICROSECONDS
 
@@ -168,7 +168,7 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
 
 def _words(message: str, kind: Any) -> str:
     """msgspec's message without its path, and with the choices if there are some."""
-    message = message.partition(" - at `$")[0]
+    message = plain_types.in_message(message.partition(" - at `$")[0])
     if hasattr(kind, "__members__"):
         return f"it must be one of {', '.join(member.value for member in kind)}"
     return message[:1].lower() + message[1:]

@@ -41,6 +41,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Whether every argument is right, so that arguments need not be decoded."""
     schema: dict[str, Any] | None = None
     """The JSON schema of its arguments, if it has one."""
+    graph: dict[str, Any] | None = None
+    """The data form of a workflow, with the JSON schemas of its parameters; None for other jobs."""
     arguments: str = "{}"
     """Its arguments if the caller gives none."""
     base: int = 0
@@ -86,7 +88,8 @@ def _chosen(namespace: str, name: str, rows: list[FoundJob], pointer: str) -> Ta
 
 def target(namespace: str, row: FoundJob) -> Target:
     about = job.decode(row.definition)
-    source = {} if row.source is None else _source(row.source)
+    graph = about.target.get("graph")
+    source = {} if row.source is None or graph is not None else _source(row.source)
     schema = source.get("parameters")
     return Target(
         namespace=namespace,
@@ -101,8 +104,10 @@ def target(namespace: str, row: FoundJob) -> Target:
         key=(namespace, row.id, row.app, row.name, row.definition),
         takes_all=all(one.get("others") and not one.get("required") for one in about.parameters.values())
         and bool(about.parameters)
-        and schema is None,
+        and schema is None
+        and graph is None,
         schema=schema,
+        graph=graph,
         arguments=msgspec.json.encode(source.get("arguments") or {}).decode(),
         base=row.base,
     )

@@ -23,6 +23,7 @@ from rota.domain.errors import UsageError
 from rota.domain.requirement import Offers
 from rota.domain.served import ALL_APPS
 
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 HOST, PORT = "127.0.0.1", 8080
 STOP_S = 40.0
 """A stop waits for running executions, for `grace_s` at most by default 30 seconds."""
@@ -49,6 +50,15 @@ def services(database: Database, port: int | None, directory: str | None, *, has
                 process.wait(STOP_S)
             process.kill()
             process.wait()
+
+
+def wait_for_stop() -> None:
+    """Keeps the other processes running after the worker was drained, until a signal."""
+    output.message("the worker was drained, but the HTTP API still answers: Ctrl-C stops it")
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_DFL)  # The end of the worker has left them ignored.
+    signal.sigwait(STOPPING)
 
 
 def _free(port: int | None) -> int | None:

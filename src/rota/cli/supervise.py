@@ -42,8 +42,11 @@ def supervise(
     offers: Offers,
     *,
     verbose: bool,
-) -> None:
-    """Runs workers of `app` until a signal stops them. `verbose` logs every execution and run."""
+) -> bool:
+    """Runs workers of `app` until a signal stops them; returns False if all of them were drained instead.
+
+    `verbose` logs every execution and run.
+    """
     hide()
     database.export()  # Children read the URL from their environment: every user can read their arguments.
     logging.basicConfig(level=log_level, format=LOG_FORMAT)
@@ -62,11 +65,11 @@ def supervise(
         offers=offers,
     )
 
-    async def run() -> None:
+    async def run() -> bool:
         clock, host = database.clock, LocalHost(settings.lease_s * MARGIN / 2)
         await end_left_behind()
         try:
-            await Supervisor(worker_settings, clock, host, partial(_connect, settings, clock, verbose)).run()
+            return await Supervisor(worker_settings, clock, host, partial(_connect, settings, clock, verbose)).run()
         finally:
             # A repeated signal must not kill the process in the last moments of an orderly stop.
             for number in STOPPING:
@@ -74,7 +77,7 @@ def supervise(
                 signal.signal(number, signal.SIG_IGN)
 
     try:
-        loop.run(run())
+        return loop.run(run())
     except Unusable as error:
         raise UsageError(str(error)) from None
 

@@ -127,7 +127,7 @@ def dev(
     rota dev shop:app
     rota dev --port 9000
     """
-    from rota.cli.beside import services  # lazy: as above
+    from rota.cli.beside import services, wait_for_stop  # lazy: as above
     from rota.cli.supervise import supervise  # lazy: as above
 
     settings = _settings(database, concurrency=concurrency, processes=processes)
@@ -140,7 +140,8 @@ def dev(
     try:
         with services(database, port, directory, has_app=app is not None):
             offers = Offers(everything=True)
-            supervise(database, app or ALL_APPS, settings, None, arguments, "INFO", offers, verbose=True)
+            if not supervise(database, app or ALL_APPS, settings, None, arguments, "INFO", offers, verbose=True):
+                wait_for_stop()
     finally:
         Path(banner).unlink(missing_ok=True)
     output.message("stopped; unfinished executions continue at the next start")

@@ -7,13 +7,14 @@ fits every value.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 from rota.domain import payload
 from rota.domain.errors import ArgumentsError
+from rota.domain.plain_types import of_annotation, of_value
 
 Parameters = Mapping[str, Mapping[str, Any]]
 Misfit = tuple[str, str]
@@ -39,13 +40,23 @@ def check(job: str, given: Mapping[str, Any], parameters: Parameters) -> None:
 
 
 def signature(parameters: Parameters) -> str:
-    """Required ones first, with their types; an optional one ends in `?`."""
+    """Required ones first, with their types in Python; an optional one ends in `?`."""
+    return _signature(parameters, lambda kind: kind)
+
+
+def _in_words(parameters: Parameters) -> str:
+    """The same with the types in words."""
+    return _signature(parameters, lambda kind: kind if (parsed := _parsed(kind)) is None else of_annotation(parsed))
+
+
+def _signature(parameters: Parameters, shown: Callable[[str], str]) -> str:
     required_first = sorted(parameters.items(), key=lambda parameter: not parameter[1]["required"])
-    return ", ".join("…" if about.get("others") else _shown(name, about) for name, about in required_first)
+    return ", ".join("…" if about.get("others") else _one(name, about, shown) for name, about in required_first)
 
 
-def _shown(name: str, about: Mapping[str, Any]) -> str:
-    return f"{name}{'' if about['required'] else '?'}" + ("" if about["type"] == "any" else f": {about['type']}")
+def _one(name: str, about: Mapping[str, Any], shown: Callable[[str], str]) -> str:
+    kind = "" if about["type"] == "any" else f": {shown(about['type'])}"
+    return f"{name}{'' if about['required'] else '?'}{kind}"
 
 
 def _unknown(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
@@ -56,7 +67,7 @@ def _unknown(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
         if name not in parameters:
             near = get_close_matches(name, parameters, 1)
             hint = f", did you mean {near[0]!r}?" if near else ";"
-            found.append((name, f"there is no argument {name!r}{hint} it takes ({signature(parameters)})"))
+            found.append((name, f"there is no argument {name!r}{hint} it takes ({_in_words(parameters)})"))
     return found
 
 
@@ -65,7 +76,7 @@ def _missing(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
     if not missing:
         return []
     listed = ", ".join(map(repr, missing))
-    return [(missing[0], f"missing argument {listed}; it takes ({signature(parameters)})")]
+    return [(missing[0], f"missing argument {listed}; it takes ({_in_words(parameters)})")]
 
 
 def _mistyped(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
@@ -74,7 +85,8 @@ def _mistyped(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
         kind = parameters[name]["type"] if name in parameters else "any"
         parsed = _parsed(kind)
         if parsed is not None and not _fits(value, parsed):
-            found.append((name, f"argument {name!r}: expected {kind}, got {type(value).__name__}"))
+            words = f"expected {of_annotation(parsed)}, got {of_value(value)}"
+            found.append((name, f"argument {name!r}: {words}"))
     return found
 
 

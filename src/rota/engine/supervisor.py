@@ -104,8 +104,10 @@ class Supervisor:
         for child in self._children.values():
             child.send(DRAIN)
 
-    async def run(self) -> None:
-        """Returns after an orderly stop; raises Unusable if the app cannot be loaded."""
+    async def run(self) -> bool:
+        """Returns True after an orderly stop, and False once all workers were drained; raises Unusable if the app
+        cannot be loaded.
+        """
         self._host.on_signal(self.stop)
         seats = asyncio.create_task(self._all_seats(), name="seats")
         loops = asyncio.create_task(self._run_loops(), name="loops")
@@ -122,6 +124,7 @@ class Supervisor:
             await self._host.close()
             if self._store is not None:
                 self._store.close()
+        return self._stopping.is_set()
 
     async def _all_seats(self) -> None:
         await self._crew.run()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from rota.domain import callback
 from rota.domain.errors import Conflict, NotEnded, TooMany, UnknownExecution, UsageError
 from rota.domain.status import TERMINAL, Reason, Status
 from rota.domain.workflow.letters import BAD
@@ -158,6 +159,8 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str, replay: Rep
         if replay.queue is not None or replay.priority is not None or replay.delay_s is not None:
             raise UsageError(f"{id} is a run, and its steps have queues of their own: a retry takes arguments only")
         return retry(tx, namespace, id, new_id, actor, Request(arguments=replay.arguments))
+    if replay.arguments is not None and callback.is_reserved(originals[0].app):
+        raise UsageError(f"{id} is a callback, whose body is signed: it is replayed only with its own arguments")
     _repeat(tx, namespace, originals[0], new_id, actor, replay)
     _mark_replayed(tx, namespace, {id: new_id})
     audit(tx, namespace, actor, "execution.replay", id, after=new_id)

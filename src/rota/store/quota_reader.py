@@ -24,6 +24,11 @@ def quotas(view: View, namespace: str) -> Quotas:
     return quota.decode(found[0] if found else None)
 
 
+def all_quotas(view: View) -> dict[str, Quotas]:
+    """The quotas of each namespace that has some."""
+    return {name: quota.decode(text) for name, text in view.rows("all_quotas")}
+
+
 def use(view: View, namespace: str, most: int = 2**53) -> Use:
     """Queued executions are counted up to `most`."""
     (found,) = view.records("quota_use", Use, namespace=namespace, most=most)

@@ -1,8 +1,8 @@
-"""A namespace and how long it keeps its history."""
+"""A namespace, how long it keeps its history, and its quotas."""
 
 from __future__ import annotations
 
-from rota.domain.quota import Quotas
+from rota.domain.quota import NONE, Quotas
 from rota.domain.retention import DAY_S, Retention
 from rota.store import quota_reader, retention_reader
 from rota.store.port import View
@@ -17,6 +17,7 @@ class Namespace(Shape, frozen=True):
     name: str
     retention: int | None
     has_own_retention: bool
+    quotas: Quotas
 
 
 class Use(Shape, frozen=True):
@@ -32,7 +33,6 @@ class Use(Shape, frozen=True):
 class NamespaceDetail(Namespace, frozen=True):
     """A namespace with its quotas and what it uses of them."""
 
-    quotas: Quotas
     use: Use
 
 
@@ -41,12 +41,18 @@ def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | N
     if found is None:
         return None
     use = quota_reader.use(view, name, MOST_COUNTED)
-    return shaped(NamespaceDetail, found, quotas=quota_reader.quotas(view, name), use=shaped(Use, use))
+    return shaped(NamespaceDetail, found, use=shaped(Use, use))
 
 
 def namespaces(view: View, retention_days: int) -> list[Namespace]:
     kept = Retention(retention_days * DAY_S, retention_reader.retentions(view))
+    quotas = quota_reader.all_quotas(view)
     return [
-        Namespace(name=name, retention=kept.of(name) or None, has_own_retention=own is not None)
+        Namespace(
+            name=name,
+            retention=kept.of(name) or None,
+            has_own_retention=own is not None,
+            quotas=quotas.get(name, NONE),
+        )
         for name, own in kept.namespaces.items()
     ]

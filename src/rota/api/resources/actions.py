@@ -15,11 +15,11 @@ from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
 from rota.api.route import BASE, NoQuery, Route
 from rota.domain import action as rules
-from rota.domain import duration
+from rota.domain import duration, rank
 from rota.domain.access import Scope
 from rota.domain.action import ENDED, MOST_IDS
 from rota.domain.decoding import prepare
-from rota.domain.errors import RotaError
+from rota.domain.errors import DefinitionError, RotaError
 from rota.domain.instant import instant
 from rota.domain.status import Status
 from rota.ops import actions as ops
@@ -215,7 +215,7 @@ def _options(call: Call, body: ActionIn) -> dict[str, Any]:
         changes = given.get("set")
         if set(given) != {"set"} or not isinstance(changes, dict) or set(changes) != {"priority"}:
             raise _bad("options", 'update takes {"set": {"priority": 10}}')
-        return given
+        return {"set": {"priority": _level(changes["priority"])}}
     if body.action == "backfill":
         return _backfill(call, given)
     if (body.on, body.action) == ("executions", "replay") and given:
@@ -225,6 +225,13 @@ def _options(call: Call, body: ActionIn) -> dict[str, Any]:
     if given:
         raise _bad("options", f"{body.action} takes no options")
     return {}
+
+
+def _level(priority: Any) -> int:
+    try:
+        return rank.level(priority)
+    except DefinitionError as error:
+        raise _bad("options/set/priority", str(error)) from None
 
 
 def _backfill(call: Call, given: dict[str, Any]) -> dict[str, Any]:

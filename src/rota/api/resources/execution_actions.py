@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,7 +18,7 @@ from rota.domain import duration, job, names, payload
 from rota.domain import job_parameters as checks
 from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError
-from rota.domain.rank import HIGHEST, LOWEST
+from rota.domain.rank import HIGHEST, LOWEST, level
 from rota.domain.status import Status
 from rota.ops import control
 from rota.ops.control import Cancelled, Replay
@@ -30,7 +30,10 @@ from rota.views.execution import ExecutionDetail
 from rota.views.shape import Shape
 
 NOW = "now"
-Priority = Annotated[int, msgspec.Meta(ge=LOWEST, le=HIGHEST)]
+Priority = Annotated[
+    Annotated[int, msgspec.Meta(ge=LOWEST, le=HIGHEST)] | Literal["high", "normal", "low"],
+    msgspec.Meta(description="A name, or a number from -100 to 100: the higher, the sooner."),
+]
 LONGEST_NOTE = 1_000
 
 
@@ -76,7 +79,7 @@ async def patch(call: Call, query: NoQuery, body: ExecutionPatch) -> Answer:
     if body.queue is not None:
         names.check(body.queue, "a queue's name")
     run_at = None if body.run_at is None else _instant(body.run_at)
-    move = Move(priority=body.priority, run_at=run_at, queue=body.queue)
+    move = Move(priority=_level(body.priority), run_at=run_at, queue=body.queue)
 
     def show(tx: Tx, changed: bool) -> Answer:
         return shown(execution.execution(tx, call.namespace, id, LAST_ATTEMPTS))
@@ -105,7 +108,7 @@ async def replay(call: Call, query: NoQuery, body: ReplayBody | None) -> Answer:
         names.check(given.queue, "a queue's name")
     wanted = Replay(
         queue=given.queue,
-        priority=given.priority,
+        priority=_level(given.priority),
         delay_s=None if given.delay is None else duration.seconds(given.delay, "delay"),
     )
     most_bytes = call.services.settings.max_payload_bytes
@@ -148,6 +151,10 @@ def _arguments(tx: Tx, namespace: str, id: str, raw: bytes, most_bytes: int) -> 
     if definition is not None:
         checks.check(row.job, values, job.decode(definition).parameters)
     return raw.decode()
+
+
+def _level(priority: int | str | None) -> int | None:
+    return None if priority is None else level(priority)
 
 
 def _instant(text: str) -> int:

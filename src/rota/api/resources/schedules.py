@@ -27,6 +27,7 @@ from rota.api.schedule_body import (
 from rota.domain import job as jobs
 from rota.domain.access import Scope
 from rota.domain.actor import Actor
+from rota.domain.callback import is_reserved
 from rota.domain.schedule import Spec
 from rota.domain.status import Status
 from rota.ops import define, enqueue, job_definitions
@@ -293,7 +294,7 @@ def _refuse_code(row: ScheduleRow) -> None:
 
 
 def _job(tx: Tx, namespace: str, thing: str, app: str | None) -> FoundJob:
-    found = job_lookup.jobs_called(tx, namespace, thing, app)
+    found = [one for one in job_lookup.jobs_called(tx, namespace, thing, app) if not is_reserved(one.app)]
     if not found:
         words = f"there is no job {thing[:128]!r}" + (f" in app {app[:128]!r}" if app else "")
         raise Problem("unknown_job", words, flaws=[Flaw("unknown_job", words, pointer="/job")])

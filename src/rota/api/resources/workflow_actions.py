@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rota.api import listing, named, problem, revision, workflow_body
+from rota.api import body as bodies
+from rota.api import enqueueing, listing, named, problem, revision, workflow_body
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.dry_run import would
@@ -17,7 +18,7 @@ from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
 from rota.api.resources.workflows import find, refused_if_code, written
 from rota.api.route import Route
-from rota.domain import job_parameters, payload
+from rota.domain import payload
 from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.status import Status
@@ -207,7 +208,7 @@ def _arguments(row: JobRow, options: StartOptions, most_bytes: int) -> str:
         given = payload.decode(text, "arguments")
         if not isinstance(given, dict):
             raise ArgumentsError("arguments must be an object of values by name")
-        job_parameters.check(row.name, given, row.about.parameters)
+        bodies.refuse(enqueueing.misfits(row.name, given, row.about.parameters, row.about.target.get("graph")))
         payload.encode(given, f"{row.name}(): the arguments", most_bytes)
     except ArgumentsError as error:
         flaw = Flaw("bad_arguments", str(error), pointer="/arguments")

@@ -14,7 +14,7 @@ from rota.api.named import NamedPage, OfApp, OfAppOrDry
 from rota.api.problem import Problem
 from rota.api.route import Route
 from rota.api.workflow_body import DEFAULT_APP, merged
-from rota.domain import names
+from rota.domain import callback
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
 from rota.executors import kinds
@@ -188,7 +188,7 @@ def _fits(row: JobRow, query: WorkflowQuery) -> bool:
 
 def _app(name: str) -> str:
     try:
-        return names.check(name, "an app's name")
+        return callback.check_app(name)
     except DefinitionError as error:
         raise Problem("bad_parameter", str(error)) from None
 

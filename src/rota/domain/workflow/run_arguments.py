@@ -5,7 +5,7 @@ The signature in the code cannot check them: the run may have an older version o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 
 from rota.domain import payload
 from rota.domain.errors import ArgumentsError
+from rota.domain.job_parameters import Misfit
 from rota.domain.workflow import schema
 from rota.domain.workflow.graph import Graph
 
@@ -29,16 +30,20 @@ def encode(graph: Graph, args: tuple[Any, ...], kwargs: Mapping[str, Any], most_
 
 def check(graph: Graph, text: str) -> None:
     """Raises an ArgumentsError that names the first argument which is unknown, is missing or has the wrong type."""
-    given, takes = msgspec.json.decode(text), f"it takes ({', '.join(graph.parameters)})"
+    for _, words in misfits(msgspec.json.decode(text), graph.parameters, graph.required):
+        raise ArgumentsError(f"{graph.name}(): {words}")
+
+
+def misfits(given: Mapping[str, Any], parameters: Mapping[str, schema.Schema], required: Sequence[str]) -> list[Misfit]:
+    """Everything that is wrong with the arguments."""
+    found, takes = list[Misfit](), f"it takes ({', '.join(parameters)})"
     for name, value in given.items():
-        if name not in graph.parameters:
-            near = get_close_matches(name, graph.parameters, 1)
+        if name not in parameters:
+            near = get_close_matches(name, parameters, 1)
             hint = f", did you mean {near[0]!r}?" if near else ";"
-            raise ArgumentsError(f"{graph.name}(): there is no argument {name!r}{hint} {takes}")
-        kind = graph.parameters[name]
-        if not schema.fits(schema.of_literal(value), kind):
-            wanted, got = schema.words(kind), schema.type_of(value)
-            raise ArgumentsError(f"{graph.name}(): argument {name!r}: expected {wanted}, got {got}")
-    for name in graph.required:
-        if name not in given:
-            raise ArgumentsError(f"{graph.name}(): missing argument {name!r}; {takes}")
+            found.append((name, f"there is no argument {name!r}{hint} {takes}"))
+        elif not schema.fits(schema.of_literal(value), parameters[name]):
+            wanted, got = schema.words(parameters[name]), schema.type_of(value)
+            found.append((name, f"argument {name!r}: expected {wanted}, got {got}"))
+    missing = [name for name in required if name not in given]
+    return [*found, *((name, f"missing argument {name!r}; {takes}") for name in missing)]

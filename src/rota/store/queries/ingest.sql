@@ -8,6 +8,9 @@ WHERE x.id >= :lowest AND x.id <= :highest
 -- name: quotas_of
 SELECT quotas FROM namespace WHERE name = :namespace
 
+-- name: all_quotas
+SELECT name, quotas FROM namespace WHERE quotas IS NOT NULL
+
 -- name: lock_quotas
 SELECT quotas FROM namespace WHERE name = :namespace FOR UPDATE
 
