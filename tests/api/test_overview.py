@@ -80,7 +80,7 @@ async def test_case_a_failing_job_is_found_with_its_error_and_version(client: ht
         assert (one["measure"], one["unit"], sum(one["series"]["points"])) == (1.0, "share", 5)
         fold_all(world.store)
     assert (await overview(client, world))["numbers"]["deadNew"] == 5
-    pause = found["failing"]["actions"][1]
+    pause = (await findings(client, world))["failing"]["actions"][1]
     assert (await client.request(pause["method"], f"http://localhost{pause['path']}")).status_code == 200
     world.enqueue("charge")
     assert set(await findings(client, world)) == {"failing", "job_paused"}

@@ -9,13 +9,13 @@ import msgspec
 from rota.domain import trigger as triggers
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
-from rota.domain.tick_policy import Outcome
+from rota.domain.tick_policy import TickOutcome
 from rota.domain.zone import day_of
 
 QUARTER = 900 * MICROSECONDS
 _WORST = ("missed", "failed", "overlap", "other", "cancelled", "skipped", "running", "success")
-_SAME = {Outcome.OUTSIDE_WINDOW: "missed", Outcome.UNKNOWN_JOB: "missed", Outcome.MISSED: "missed"}
-_OVERLAPS = {Outcome.OVERLAP, Outcome.QUEUED}
+_SAME = {TickOutcome.OUTSIDE_WINDOW: "missed", TickOutcome.UNKNOWN_JOB: "missed", TickOutcome.MISSED: "missed"}
+_OVERLAPS = {TickOutcome.OVERLAP, TickOutcome.QUEUED}
 _LEFT_OUT = ("missed", "failed", "overlap")
 
 
@@ -77,4 +77,4 @@ def _state(tick: DayTick) -> str:
         return tick.status if tick.status in _WORST else "running"
     if tick.outcome in _OVERLAPS:
         return "overlap"
-    return _SAME.get(Outcome(tick.outcome), "other")
+    return _SAME.get(TickOutcome(tick.outcome), "other")

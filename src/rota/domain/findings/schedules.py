@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from rota.domain.findings.facts import Facts, LeftOut, Overdue
 from rota.domain.findings.finding import Action, Finding, Kind, Severity, Subject, Unit, do, length, number, open_page
-from rota.domain.tick_policy import Outcome
+from rota.domain.tick_policy import TickOutcome
 
 LEAST_LATELY = 2
 """So many ticks that were left out in the last hour are a finding, even if the last tick has fired."""
-OVERLAPS = (Outcome.OVERLAP, Outcome.QUEUED)
+OVERLAPS = (TickOutcome.OVERLAP, TickOutcome.QUEUED)
 _WHY = {
-    Outcome.OVERLAP: "the execution before had not ended",
-    Outcome.QUEUED: "waiting for the execution before to end",
-    Outcome.MISSED: "no worker was there in time",
-    Outcome.OUTSIDE_WINDOW: "they were too old to be caught up",
-    Outcome.UNKNOWN_JOB: "its job was not known",
+    TickOutcome.OVERLAP: "the execution before had not ended",
+    TickOutcome.QUEUED: "waiting for the execution before to end",
+    TickOutcome.MISSED: "no worker was there in time",
+    TickOutcome.OUTSIDE_WINDOW: "they were too old to be caught up",
+    TickOutcome.UNKNOWN_JOB: "its job was not known",
 }
 
 
@@ -37,7 +37,7 @@ def _left_out(facts: Facts, rows: Sequence[LeftOut]) -> Finding:
     first = max(rows, key=lambda one: one.last_at)
     count = sum(one.count for one in rows)
     is_overlap = first.outcome in OVERLAPS
-    reasons = "; ".join(f"{one.outcome}: {_WHY[Outcome(one.outcome)]}" for one in rows)
+    reasons = "; ".join(f"{one.outcome}: {_WHY[TickOutcome(one.outcome)]}" for one in rows)
     running = next((one for one in facts.running if one.id == first.last_execution), None)
     if is_overlap and running is not None:
         reasons += f", it runs for {length(facts.now - running.started_at)}"
