@@ -255,7 +255,7 @@ def test_an_approval_without_an_answer(waited: int, deadline: int | None, is_fou
 
 def test_runs_that_are_paused_or_stuck() -> None:
     run = RunState("run-1", "shop", "etl", NOW - HOUR, "ops", "wait")
-    assert kinds(paused_runs=[run], stuck_runs=[run]) == ["run_stuck", "run_paused"]
+    assert kinds(paused_runs=[run]) == ["run_paused"]
 
 
 def test_what_fails_comes_before_what_was_stopped_and_that_before_what_is_late() -> None:

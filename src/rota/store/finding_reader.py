@@ -40,7 +40,6 @@ MOST_JOBS = 20
 RATE_MINUTES = 5
 LATELY, LEFT_OUT = HOUR, 6 * HOUR
 OVERDUE = 60 * MICROSECONDS
-STILL = 10 * MINUTE
 STOPPED = 6 * HOUR
 USUAL_HOURS = 7 * 24
 LAST_RUNS, LOOKS = 30, 100
@@ -106,7 +105,6 @@ def read(view: View, namespace: str) -> Read:
         workers=_workers(view, namespace, now),
         circuits=circuits,
         paused_runs=view.records("runs_paused", RunState, namespace=namespace, most=MOST_ROWS),
-        stuck_runs=view.records("runs_stuck", RunState, namespace=namespace, before=now - STILL, most=MOST_JOBS),
         approvals=_approvals(view, namespace, now),
     )
     totals = _summed(list(counts.values()))

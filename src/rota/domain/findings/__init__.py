@@ -26,7 +26,6 @@ RULES = (
     workers.lost,
     workers.late,
     runs.paused,
-    runs.stuck,
     runs.unanswered,
 )
 

@@ -134,7 +134,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunState(msgspec.Struct, frozen=True, array_like=True):
-    """An open run that is paused, or that nothing will move."""
+    """An open run that is paused."""
 
     id: str
     app: str
@@ -173,5 +173,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[Worker] = []
     circuits: list[Circuit] = []
     paused_runs: list[RunState] = []
-    stuck_runs: list[RunState] = []
     approvals: list[Approval] = []

@@ -23,7 +23,6 @@ class Kind(StrEnum):
     WORKER_TROUBLE = "worker_trouble"
     WORKER_LOST = "worker_lost"
     QUEUE_GROWING = "queue_growing"
-    RUN_STUCK = "run_stuck"
     TICKS_OVERLAP = "ticks_overlap"
     TICKS_MISSED = "ticks_missed"
     SCHEDULE_OVERDUE = "schedule_overdue"

@@ -30,23 +30,6 @@ def paused(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def stuck(facts: Facts) -> Iterator[Finding]:
-    for one in facts.stuck_runs:
-        yield Finding(
-            kind=Kind.RUN_STUCK,
-            severity=Severity.CRITICAL,
-            subject=_run(one),
-            text=f"A run of {one.workflow} stands still",
-            evidence=f"none of its steps runs or waits, and nothing has changed for {length(facts.now - one.at)}",
-            since=one.at,
-            affected=1,
-            actions=[
-                open_page("Open", f"/runs/{one.id}", f"rota run show {one.id}"),
-                do("Cancel run…", f"/runs/{one.id}/cancel", f"rota run cancel {one.id}", asks=True),
-            ],
-        )
-
-
 def unanswered(facts: Facts) -> Iterator[Finding]:
     for one in facts.approvals:
         is_ending = one.deadline is not None and one.deadline - facts.now < SOON

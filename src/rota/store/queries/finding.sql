@@ -88,18 +88,6 @@ ORDER BY l.id DESC LIMIT :most
 SELECT n.id, n.app, n.job, n.paused_at, n.paused_by, n.paused_note FROM run n
 WHERE n.paused_at IS NOT NULL AND n.namespace = :namespace ORDER BY n.id LIMIT :most
 
--- name: runs_stuck
--- Open runs of which no step is anywhere: nothing will move them but the sweeper.
-SELECT n.id, n.app, n.job, n.changed_at FROM run n
-WHERE n.changed_at < :before AND n.namespace = :namespace AND n.paused_at IS NULL AND n.undo IS NULL
-  AND NOT EXISTS (SELECT 1 FROM run c WHERE c.parent = n.id)
-  AND NOT EXISTS (SELECT 1 FROM map_tally m WHERE m.run = n.id AND m.open > 0)
-  AND NOT EXISTS (SELECT 1 FROM step s WHERE s.run = n.id AND (
-      EXISTS (SELECT 1 FROM waiting w WHERE w.id = s.execution) OR EXISTS (SELECT 1 FROM ready r WHERE r.id = s.execution)
-      OR EXISTS (SELECT 1 FROM running u WHERE u.id = s.execution)
-      OR EXISTS (SELECT 1 FROM scheduled d WHERE d.id = s.execution)))
-ORDER BY n.changed_at LIMIT :most
-
 -- name: unanswered
 SELECT x.id, x.run, x.app, x.arguments, x.created_at, x.deadline
 FROM blocker b CROSS JOIN execution x ON x.id = b.execution
