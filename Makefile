@@ -15,7 +15,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run run check lint format types layers quick test prove lock bench soak clean
+.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test prove lock bench soak clean
 
 # Without compiled files every process of a test run would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +34,7 @@ run: setup-run ## run the example app and the HTTP API on an embedded database (
 	@$(BIN)/rota dev $(APP) --directory examples $(ARGS)
 
 check: setup ## lint, formatting, types and layers
-	@$(MAKE) --no-print-directory --jobs 4 lint format types layers
+	@$(MAKE) --no-print-directory --jobs 4 lint format types layers ui-check
 
 lint:
 	$(call step,ruff check,$(BIN)/ruff check --quiet --output-format concise .)
@@ -47,6 +47,14 @@ types:
 
 layers:
 	$(call step,import layers,$(BIN)/lint-imports --no-logo)
+
+ui: setup ## build the pages of the server again, and their types of the API
+	@$(BIN)/python ui/build.py --strict
+	@scripts/ui-types
+
+# Without npm there are no pages, and nothing to check.
+ui-check:
+	$(call step,types and lint of ui/,if command -v npm >/dev/null; then scripts/ui-types && npm --prefix ui --silent run check; fi)
 
 quick: setup ## the tests without processes and PostgreSQL, for the inner loop
 	$(call step,pytest,$(PYTEST) -n 2 -m "quick and not prove" $(ARGS))
@@ -69,5 +77,5 @@ soak: setup ## run the simulation with many seeds (ROUNDS=100)
 	@$(BIN)/python -m tests.simulation --seeds $(ROUNDS) $(ARGS)
 
 clean: ## remove .venv, caches and build output
-	rm -rf ui/node_modules src/rota/api/pages/swagger .venv .venv-peers .venv-prefect .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf ui/node_modules ui/build ui/src/api/schema.d.ts src/rota/api/pages/swagger src/rota/api/pages/dashboard .venv .venv-peers .venv-prefect .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -128,7 +128,8 @@ class Api:
         self, request: _Request, route: Route, parameters: dict[str, str], grant: Grant | None, receive: body.Receive
     ) -> Answer:
         namespace = self._namespace(request.headers, grant)
-        asked = query.parse(route.query, request.raw_query, self.services.clock.now())
+        raw_query = b"" if route.is_page else request.raw_query
+        asked = query.parse(route.query, raw_query, self.services.clock.now())
         call = Call(
             self.services,
             route,
@@ -270,7 +271,7 @@ async def _never() -> Mapping[str, Any]:
 
 
 def _is_compressed(answer: Answer, content: bytes, request: _Request) -> bool:
-    accepted = "gzip" in request.headers.get("accept-encoding", "")
+    accepted = "gzip" in request.headers.get("accept-encoding", "") and "Content-Encoding" not in answer.headers
     return accepted and len(content) > LEAST_COMPRESSED and not answer.is_secret
 
 

@@ -78,6 +78,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answer_example: Any = None
     media: tuple[str, ...] = ("application/json",)
     base: str = BASE
+    is_page: bool = False
+    """Whether its answer is the page, whose script alone reads the parameters of the URL."""
     is_heavy: bool = False
     """Whether its reads may look at many rows. Those of every list do."""
 

@@ -1,0 +1,26 @@
+import { useState } from "react";
+import { Dialog } from "../components/Dialog";
+import { Kbd } from "../components/Facts";
+import css from "./KeyList.module.css";
+import { listed } from "./keys";
+
+export function KeyList({ onClose }: { onClose: () => void }) {
+  // The list is of the page below; a dialog has keys of its own.
+  const [keys] = useState(listed);
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <dl className={css.keys}>
+        {keys.map(({ keys: combination, does }) => (
+          <div key={combination}>
+            <dt>
+              {combination.split(" ").map((key) => (
+                <Kbd key={key}>{key}</Kbd>
+              ))}
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

@@ -1,0 +1,182 @@
+import { useEffect, useRef, useState } from "react";
+import UPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useZone } from "../hooks/useZone";
+import { useSignal } from "../lib/signal";
+import { theme } from "../lib/theme";
+import { clockTime, longTime, zoneName } from "../lib/zone";
+import css from "./Chart.module.css";
+
+export interface Line {
+  label: string;
+  // One per time; null where nothing is known.
+  values: readonly (number | null)[];
+  // A token: success, failed, running, ink, ink-3.
+  colour: string;
+  kind?: "line" | "dashed" | "area" | "bars";
+}
+
+export interface ChartProps {
+  // Seconds since 1970.
+  times: readonly number[];
+  lines: readonly Line[];
+  // What it shows, as a sentence, for those who do not see it.
+  sentence: string;
+  // Values as text, with their unit.
+  format: (value: number) => string;
+  height?: number;
+  // Moments at which something changed, drawn as dashed lines; in seconds.
+  marks?: readonly number[];
+  // Charts with the same name share one cursor.
+  cursor?: string;
+  onCursor?: (index: number | null) => void;
+}
+
+export default function Chart(props: ChartProps) {
+  const { times, lines, sentence, height = 96 } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const { zone } = useZone();
+  const chosen = useSignal(theme);
+  const latest = useRef(props);
+  latest.current = props;
+  const [hasTable, setTable] = useState(false);
+  const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join();
+  const plot = useRef<UPlot | null>(null);
+  const data = [times, ...lines.map((line) => line.values)] as UPlot.AlignedData;
+  const held = useRef(data);
+  held.current = data;
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` and `chosen` stand for what the plot is made of.
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const made = new UPlot(optionsOf(latest, zone, element), held.current, element);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [shape, zone, chosen, height]);
+
+  useEffect(() => plot.current?.setData(data));
+
+  return (
+    <figure className={css.figure}>
+      <div ref={box} className={css.chart} style={{ height }} role="img" aria-label={sentence} />
+      <button type="button" className={css.data} aria-expanded={hasTable} onClick={() => setTable(!hasTable)}>
+        Data
+      </button>
+      {hasTable && <DataOf {...props} zone={zone} />}
+    </figure>
+  );
+}
+
+function DataOf({ times, lines, sentence, format, zone }: ChartProps & { zone: "local" | "UTC" }) {
+  return (
+    <div className={css.table}>
+      <table>
+        <caption className="unseen">{sentence}</caption>
+        <thead>
+          <tr>
+            <th scope="col">time</th>
+            {lines.map((line) => (
+              <th key={line.label} scope="col" className="num">
+                {line.label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((time, index) => (
+            <tr key={time}>
+              <th scope="row" title={longTime(new Date(time * 1000), zone)}>
+                {clockTime(new Date(time * 1000), zone)}
+              </th>
+              {lines.map((line) => {
+                const value = line.values[index];
+                return (
+                  <td key={line.label} className="num">
+                    {value === null || value === undefined ? "—" : format(value)}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", element: HTMLElement): UPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const colourOf = (token: string) => style.getPropertyValue(`--${token}`).trim();
+  const { lines, height = 96, cursor } = latest.current;
+  const axis = { stroke: colourOf("ink-3"), font: "11px sans-serif", ticks: { show: false } };
+  return {
+    width: element.clientWidth,
+    height,
+    legend: { show: false },
+    cursor: {
+      sync: cursor === undefined ? undefined : { key: cursor },
+      drag: { x: false, y: false },
+      points: { size: 5 },
+    },
+    tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), zoneName(zone)),
+    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 1e-9) * 1.1] } },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 20,
+        space: 60,
+        values: (_plot, at) => at.map((s) => clockTime(new Date(s * 1000), zone)),
+      },
+      {
+        ...axis,
+        grid: { stroke: colourOf("line"), width: 1 },
+        size: 44,
+        space: 36,
+        values: (_plot, at) => at.map((value) => latest.current.format(value)),
+      },
+    ],
+    series: [{}, ...lines.map((line) => seriesOf(line, colourOf))],
+    hooks: {
+      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3"))],
+      setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
+    },
+  };
+}
+
+function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series {
+  const colour = colourOf(line.colour);
+  const isBars = line.kind === "bars";
+  return {
+    label: line.label,
+    stroke: colour,
+    width: isBars ? 0 : 1.5,
+    dash: line.kind === "dashed" ? [3, 3] : undefined,
+    fill: isBars ? colour : line.kind === "area" ? `${colour}26` : undefined,
+    paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
+    points: { show: false },
+  };
+}
+
+function drawMarks(plot: UPlot, marks: readonly number[], colour: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const mark of marks) {
+    const x = Math.round(plot.valToPos(mark, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}

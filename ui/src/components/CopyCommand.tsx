@@ -1,0 +1,12 @@
+import { CopyButton } from "./CopyButton";
+import css from "./CopyCommand.module.css";
+
+// A command for the terminal, for those who may not press the button, or prefer to type.
+export function CopyCommand({ command }: { command: string }) {
+  return (
+    <div className={css.command}>
+      <code className="gr">{command}</code>
+      <CopyButton text={command} label="Copy the command" word="Copy" />
+    </div>
+  );
+}

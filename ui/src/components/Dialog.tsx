@@ -1,0 +1,26 @@
+import { Modal } from "@mantine/core";
+import type { ReactNode } from "react";
+import css from "./Dialog.module.css";
+
+interface Props {
+  title: ReactNode;
+  onClose: () => void;
+  // The buttons at the foot, the way back first.
+  foot?: ReactNode;
+  isWide?: boolean;
+  children: ReactNode;
+}
+
+// A question, a form or the palette above the page. Esc and a click beside it close it.
+export function Dialog({ title, onClose, foot, isWide = false, children }: Props) {
+  return (
+    <Modal.Root opened onClose={onClose} lockScroll={false} transitionProps={{ duration: 0 }} className={css.root}>
+      <Modal.Overlay className={css.overlay} />
+      <Modal.Content className={`${css.content} ${isWide ? css.wide : ""}`} classNames={{ inner: css.inner }}>
+        <Modal.Title className={css.title}>{title}</Modal.Title>
+        <Modal.Body className={css.body}>{children}</Modal.Body>
+        {foot !== undefined && <div className={css.foot}>{foot}</div>}
+      </Modal.Content>
+    </Modal.Root>
+  );
+}

@@ -1,0 +1,48 @@
+import { Menu } from "@mantine/core";
+import { type ReactNode, useState } from "react";
+import { Button } from "./Button";
+import { Icon } from "./Icon";
+import css from "./MoreMenu.module.css";
+import type { IconName } from "./sprite";
+
+export interface MenuEntry {
+  label: ReactNode;
+  icon?: IconName;
+  isOn?: boolean;
+  run: () => void;
+}
+
+interface Props {
+  // For screen readers: "More actions".
+  label: string;
+  entries: readonly MenuEntry[];
+  // What opens it; three dots unless told.
+  children?: ReactNode;
+}
+
+export function MoreMenu({ label, entries, children }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <Menu opened={isOpen} onChange={setOpen} position="bottom-end" transitionProps={{ duration: 0 }}>
+      <Menu.Target>
+        {children === undefined ? (
+          <Button kind="quiet" icon="dots" aria-label={label} />
+        ) : (
+          <button type="button" className={css.target} aria-label={label}>
+            {children}
+          </button>
+        )}
+      </Menu.Target>
+      <Menu.Dropdown className={css.menu}>
+        {entries.map((entry, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
+          <Menu.Item key={index} className={css.item} onClick={entry.run}>
+            {entry.icon !== undefined && <Icon name={entry.icon} />}
+            <span className="gr el">{entry.label}</span>
+            {entry.isOn && <Icon name="tick" />}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

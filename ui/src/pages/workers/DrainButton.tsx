@@ -1,0 +1,44 @@
+import { useState } from "react";
+import { change } from "../../api/client";
+import { useMay } from "../../api/session";
+import type { Item } from "../../api/types";
+import { Button } from "../../components/Button";
+import { Confirm } from "../../components/Confirm";
+import { useAction } from "../../hooks/useAction";
+import { plural } from "../../lib/format";
+import { isStopped } from "./words";
+
+// Asks, and then drains. It is absent for those who may not, and where there is nothing to drain.
+export function DrainButton({ worker }: { worker: Item<"/workers"> }) {
+  const may = useMay();
+  const [isAsking, setAsking] = useState(false);
+  const drain = useAction(() => change("post", "/workers/{worker}/drain", { path: { worker: worker.workerId } }), {
+    done: () => `Worker ${worker.name} drains: it claims nothing more, and exits when its executions have ended.`,
+    failed: "Not drained",
+  });
+  if (!may("operate") || isStopped(worker) || worker.isLost || worker.state === "draining") return null;
+  const act = async () => {
+    if ((await drain.run()) !== undefined) setAsking(false);
+  };
+  return (
+    <>
+      <Button isSmall onClick={() => setAsking(true)}>
+        Drain…
+      </Button>
+      {isAsking && (
+        <Confirm
+          title={`Drain worker ${worker.name}?`}
+          keep="Keep it at work"
+          act="Drain it"
+          isBusy={drain.isBusy}
+          problem={drain.problem}
+          onKeep={() => setAsking(false)}
+          onAct={() => void act()}
+        >
+          It claims no more executions. {plural(worker.busy, "execution")} may finish within the grace period; what does
+          not returns to its queue. The process then exits and is not replaced.
+        </Confirm>
+      )}
+    </>
+  );
+}
