@@ -59,7 +59,7 @@ def _read(view: View, namespace: str, query: StatsQuery) -> Statistics:
     stop = now + 1 if query.to is None else _instant(query.to)
     start = stop - USUAL if query.from_ is None else _instant(query.from_)
     try:
-        window = statistics.window(start, stop, _step_s(query.step), now)
+        window = statistics.window(start, stop, step_s(query.step), now)
         metrics, by = list(dict.fromkeys(query.metrics)), list(dict.fromkeys(query.by))
         only = {label: getattr(query, label) for label in _LIMITS if getattr(query, label)}
         asked = Asked(metrics, by, window, only)
@@ -75,7 +75,7 @@ def _instant(at: datetime) -> int:
     return (passed.days * 86_400 + passed.seconds) * MICROSECONDS + passed.microseconds
 
 
-def _step_s(text: str | None) -> int | None:
+def step_s(text: str | None) -> int | None:
     if text is None:
         return None
     try:
