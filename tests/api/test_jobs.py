@@ -17,6 +17,7 @@ from rota.sdk.app import registry_of
 from rota.store.definition_reader import Standing
 from rota.views.job_detail import standing
 from tests.api.server import Server, code
+from tests.support.world import World
 
 REPORT = {
     "name": "daily-report",
@@ -312,3 +313,15 @@ def test_statuses() -> None:
     assert standing("active", of("failed"), has_tick=True)[0] == "scheduled"
     assert standing("active", of("failed", "success"), has_tick=False)[0] == "failed"
     assert standing("active", [], has_tick=False) == ("active", None)
+
+
+async def test_case_the_last_outcomes_are_listed_on_demand(server: Server, client: httpx.AsyncClient) -> None:
+    world = World(server.store)
+    world.fail(2)
+    (attempt,) = world.start()[1:]
+    world.finish(attempt)
+    (one,) = (await client.get("/jobs?name=send&fields=name,lastOutcomes")).raise_for_status().json()["items"]
+    assert [outcome["status"] for outcome in one["lastOutcomes"]] == ["success", "failed", "failed"]
+    assert one["lastOutcomes"][0]["tookS"] >= 0
+    (plain,) = (await client.get("/jobs?name=send")).json()["items"]
+    assert plain["lastOutcomes"] is None

@@ -190,3 +190,44 @@ async def test_a_report_cannot_count_in_another_lane(client: httpx.AsyncClient, 
         found = await stats(client, f"metrics={metric}&from=10m&by=job")
         assert [(one["labels"], sum(values(one))) for one in found["series"]] == [({"job": "mine"}, 2)]
     assert world.store.read(lambda view: view.rows("feed_outcomes", namespaces=["b"], since=0, most=100)) == []
+
+
+async def test_counts_are_limited_to_jobs_queues_and_apps(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    world.enqueue_many(3, "send")
+    world.enqueue_many(2, "count", queue="slow")
+    for _ in range(2):
+        for query, count in (("job=send", 3), ("queue=slow", 2), ("app=shop&job=count", 2), ("job=none", 0)):
+            found = (await stats(client, f"metrics=created&metrics=runTime.p50&{query}"))["series"]
+            assert sum(values(found[0])) == count, query
+        fold_all(world.store)
+    world.clock.advance(60)
+    server.store.transact(statistics.write_samples, server.store.read(statistics.observe))
+    (one,) = (await stats(client, "metrics=queued&queue=slow"))["series"]
+    assert (one["labels"], values(one)[-1]) == ({}, 2)
+    for query in ("metrics=queued&job=send", "metrics=queued&queue=slow&by=pool"):
+        assert (await client.get(f"/stats?{query}")).status_code == 400
+
+
+async def test_usual_values_are_the_median_of_the_same_hour_of_the_last_weeks(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    week = 7 * 24 * 3600
+    for count in (60, 120, 600):
+        world.enqueue_many(count)
+        fold_all(world.store)
+        world.clock.advance(week)
+    world.enqueue_many(6)
+    found = await stats(client, "metrics=created&metrics=runTime.p50&from=1m&step=60&usual=true")
+    created, times = found["series"]
+    assert (created["usual"][-1], times["usual"][-1]) == (2.0, None)
+    hours = await stats(client, "metrics=created&from=1h&step=1h&usual=true")
+    assert hours["series"][0]["usual"] == [0.0, 120.0]
+    assert (await stats(client, "metrics=created"))["series"][0]["usual"] is None
+    world.clock.advance(2 * week)
+    few = await stats(client, "metrics=created&from=1m&step=60&usual=true&job=send")
+    assert few["series"][0]["usual"][-1] is not None
+    world.clock.advance(2 * week)
+    none = await stats(client, "metrics=created&from=1m&step=60&usual=true")
+    assert none["series"][0]["usual"][-1] is None

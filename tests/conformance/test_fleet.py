@@ -16,6 +16,7 @@ from rota.ops.fleet import Death
 from rota.store import reader
 from rota.store.hints import Ready
 from rota.store.reader import WorkerRow
+from rota.views import worker as views
 from tests.support.world import ERROR, NAMESPACE, RecordingBus, World
 
 SECOND = 1_000_000
@@ -244,3 +245,36 @@ def test_stopped_workers_are_listed_for_a_while(world: World) -> None:
 def test_a_listed_worker_shows_how_many_executions_it_runs(world: World, count: int) -> None:
     worker, _ = holding(world, count)
     assert row(world, worker).running == count
+
+
+def test_a_worker_notes_how_late_its_last_heartbeats_were(world: World) -> None:
+    worker = world.join(lease_s=40)
+    for seconds in (10, 11, 20, 35, 200, 10):
+        world.clock.advance(seconds)
+        world.store.transact(fleet.beat, [worker], 40)
+    (row,) = world.store.read(reader.workers, NAMESPACE, 0)
+    assert row.beats == "001290"
+    for _ in range(50):
+        world.clock.advance(10)
+        world.store.transact(fleet.beat, [worker], 40)
+    (row,) = world.store.read(reader.workers, NAMESPACE, 0)
+    assert row.beats == "0" * 40
+
+
+def test_a_worker_that_stops_notes_what_became_of_its_work(world: World) -> None:
+    def end(worker: int) -> tuple[int, int, int, str | None]:
+        rows = {one.worker_id: one for one in world.store.read(views.workers, NAMESPACE, 0)}
+        found = rows[str(worker)].ended
+        assert found is not None
+        return found.held, found.returned, found.failed, found.cause
+
+    world.enqueue_many(5)
+    drained, lost, idle = world.join(), world.join(), world.join()
+    world.claim(drained, 2)
+    world.claim(lost, 3)
+    world.store.transact(fleet.leave, drained)
+    world.store.transact(fleet.declare_dead, lost, "killed by signal 9")
+    world.store.transact(fleet.leave, idle)
+    assert end(drained) == (2, 2, 0, None)
+    assert end(lost) == (3, 3, 0, "killed by signal 9")
+    assert end(idle) == (0, 0, 0, None)

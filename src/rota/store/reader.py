@@ -390,6 +390,11 @@ def clock(view: View) -> tuple[int, int]:
     return now, newest
 
 
+def database(view: View) -> str:
+    """The kind and the version of the database."""
+    return str(view.rows("database")[0][0])
+
+
 def are_dead(view: View, namespace: str, ids: Sequence[str]) -> set[str]:
     """Those of `ids` that are dead letters."""
     return {row[0] for row in view.rows("dead_of", namespace=namespace, ids=[id for id in ids if is_id(id)])}

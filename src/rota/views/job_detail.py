@@ -19,8 +19,9 @@ from rota.store import notes
 from rota.store.definition_reader import JobRow, ScheduleOfJob, Standing
 from rota.store.port import View
 from rota.views import progress
-from rota.views.shape import Paused, Shape, paused
+from rota.views.shape import Paused, Shape, paused, seconds
 
+LAST_OUTCOMES = 20
 _source = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -73,8 +74,22 @@ class JobState(Shape, frozen=True, kw_only=True):
     template: MadeOf | None
 
 
+class LastOutcome(Shape, frozen=True):
+    """One of the newest executions of a job. `tookS` is null if it never ran; while it runs, how long it has."""
+
+    execution_id: str
+    status: Status
+    started_at: datetime | None
+    took_s: float | None
+
+
 class Job(JobState, frozen=True, kw_only=True):
-    """A job: how it stands, and what was defined. `retries: 3` is four attempts; `timeout: 0` is no bound."""
+    """A job: how it stands, and what was defined. `retries: 3` is four attempts; `timeout: 0` is no bound.
+
+    `lastOutcomes` are its last 20 executions, newest first; null unless `fields` names it.
+    """
+
+    last_outcomes: list[LastOutcome] | None = None
 
     command: str | list[Any] | None = None
     environment: dict[str, Any] | None = None
@@ -121,6 +136,18 @@ class JobInFull(Job, frozen=True, kw_only=True):
 def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
     found = _found(view, namespace, rows)
     return [Job(**found.members(row), **_defined(source_of(view, namespace, row))) for row in rows]
+
+
+def last_outcomes(view: View, namespace: str, row: JobRow) -> list[LastOutcome]:
+    ids = reader.newest(view, namespace, row, LAST_OUTCOMES)
+    found = reader.standings(view, namespace, ids)
+    return [_outcome(found[id], view.now) for id in ids if id in found]
+
+
+def _outcome(one: Standing, now: int) -> LastOutcome:
+    ended_at = now if one.finished_at is None else one.finished_at
+    took = None if one.started_at is None else max(0, ended_at - one.started_at)
+    return LastOutcome(one.id, one.status, _moment(one.started_at), seconds(took))
 
 
 def job(view: View, namespace: str, row: JobRow, warnings: Sequence[str] = ()) -> JobInFull:

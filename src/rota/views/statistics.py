@@ -39,11 +39,14 @@ class Series(Shape, frozen=True):
     """One metric of one group. A point is the time at which its interval begins, and the value.
 
     Counts are 0 where nothing happened. Times are seconds; without any, and without a sample, the value is null.
+    `usual` has a value for each point, if it was asked for: the median of the same hour of the last four weeks, or null
+    if fewer than two of these weeks are known.
     """
 
     metric: str
     labels: dict[str, str]
     points: list[tuple[datetime, Value]]
+    usual: list[Value] | None = None
 
 
 class Statistics(Shape, frozen=True):
@@ -56,11 +59,12 @@ class Statistics(Shape, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """Which metrics of which groups."""
+    """Which metrics of which groups. `only` has the values of labels to which it is limited."""
 
     metrics: Sequence[Metric]
     by: Sequence[Label]
     window: Window
+    only: Mapping[Label, Sequence[str]] = {}
 
 
 class _Lane(msgspec.Struct, frozen=True, array_like=True):
@@ -93,6 +97,11 @@ def read(view: View, namespace: str, asked: Asked) -> Statistics:
     counted = [metric for metric in asked.metrics if metric.value not in _GAUGES]
     if sampled and (len(asked.by) > 1 or not set(asked.by) <= {Label.QUEUE, Label.POOL}):
         raise BadWindow("by", f"{sampled[0]} is sampled by queue and by pool: ask for it with one of these or none")
+    if sampled and asked.only and (set(asked.only) != {Label.QUEUE} or Label.POOL in asked.by):
+        other = next(
+            label for label in (*asked.only, Label.QUEUE) if label is not Label.QUEUE or Label.POOL in asked.by
+        )
+        raise BadWindow(other, f"{sampled[0]} is sampled by queue and by pool: limit it to queues or not at all")
     parts = dict[Metric, tuple[list[Labels | None], Cells]]()
     if counted:
         parts |= dict.fromkeys(counted, _counted(view, namespace, asked, counted, most))
@@ -126,8 +135,10 @@ def _counted(
     window = asked.window
     bounds = {"namespace": namespace, "start": window.start, "stop": window.stop}
     where = {**bounds, "step_s": window.row_s, "step": window.step}
-    unfolded = view.rows("unfolded_counts", **bounds)
-    totals: dict[int, int] = dict(view.rows("stat_totals", **bounds, step_s=window.row_s))
+    wanted = _wanted(view, namespace, asked.only)
+    unfolded = [row for row in view.rows("unfolded_counts", **bounds) if wanted is None or row[0] in wanted]
+    rows = view.rows("stat_totals", **bounds, step_s=window.row_s)
+    totals: dict[int, int] = {lane: total for lane, total in rows if wanted is None or lane in wanted}
     for lane, _, _, count in unfolded:
         totals[lane] = totals.get(lane, 0) + count
     series, groups = _grouped(view, namespace, asked.by, totals, most)
@@ -146,9 +157,19 @@ def _counted(
         for number, point, kind, bucket, count in view.rows("stat_times", **where, lanes=lanes, kinds=kinds):
             at(number, point).add_times(kind, {bucket: count})
         for lane, minute, *columns in view.rows("unfolded_times", **bounds):
+            if lane not in series:
+                continue
             for kind, times in enumerate(statistics.times_of(*columns)):
                 at(series[lane], window.point(minute)).add_times(kind, times)
     return groups, cells
+
+
+def _wanted(view: View, namespace: str, only: Mapping[Label, Sequence[str]]) -> frozenset[int] | None:
+    """The lanes to which it is limited; None for all."""
+    if not only:
+        return None
+    lanes = view.records("stat_lanes", _Lane, namespace=namespace)
+    return frozenset(lane.id for lane in lanes if all(lane.label(one) in values for one, values in only.items()))
 
 
 def _grouped(
@@ -172,7 +193,7 @@ def _grouped(
 
 
 def _sampled(view: View, namespace: str, asked: Asked, most: int) -> tuple[list[Labels | None], Cells]:
-    window, by = asked.window, set(asked.by)
+    window, by, queues = asked.window, set(asked.by), asked.only.get(Label.QUEUE)
     rows = view.rows(
         "stat_samples",
         namespace=namespace,
@@ -180,9 +201,10 @@ def _sampled(view: View, namespace: str, asked: Asked, most: int) -> tuple[list[
         start=window.start,
         stop=window.stop,
         step=window.step,
-        by_queue=Label.QUEUE in by,
+        by_queue=Label.QUEUE in by or queues is not None,
         by_pool=Label.POOL in by,
     )
+    rows = [row for row in rows if queues is None or row[0] in queues]
     sums: dict[Labels, int] = {}
     for labels, _, (queued, _, busy, slots) in _samples(rows, by):
         sums[labels] = sums.get(labels, 0) + queued + busy + slots

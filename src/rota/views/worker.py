@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from rota.domain import requirement
+from rota.domain.findings.workers import trouble_text
+from rota.domain.instant import MICROSECONDS
+from rota.ops import fleet
+from rota.ops.fleet import BEATS_PER_LEASE
 from rota.store import reader
 from rota.store.port import View
 from rota.store.reader import WorkerRow
@@ -26,8 +30,21 @@ class Processes(Shape, frozen=True):
     most: int
 
 
+class WorkerEnd(Shape, frozen=True):
+    """How many executions a worker held when it stopped, how many of them run again, and how many have failed."""
+
+    held: int
+    returned: int
+    failed: int
+    cause: str | None
+
+
 class Worker(Shape, frozen=True):
-    """`queues` is null if it serves all of its app. `isLost` says that its lease ran out."""
+    """`queues` is null if it serves all of its app. `isLost` says that its lease ran out.
+
+    `heartbeats` has a digit for each of the last 40, which are due every `heartbeatEvery` seconds: by how many periods
+    it came late. `troubleText` is its trouble in a sentence. `ended` says what became of its work when it stopped.
+    """
 
     worker_id: str
     name: str
@@ -40,6 +57,7 @@ class Worker(Shape, frozen=True):
     jobs: list[str]
     offers: dict[str, Any]
     trouble: Any
+    trouble_text: str | None
     supervisor: str | None
     processes: Processes | None
     host: str
@@ -50,6 +68,9 @@ class Worker(Shape, frozen=True):
     last_heartbeat: datetime
     lease_until: datetime
     stopped_at: datetime | None
+    heartbeats: str
+    heartbeat_every: timedelta
+    ended: WorkerEnd | None
 
 
 class WorkerChanged(Worker, frozen=True):
@@ -80,4 +101,18 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         supervisor=row.supervisor or None,
         processes=Processes(live=live[row.supervisor], least=row.least, most=row.most) if row.supervisor else None,
         last_heartbeat=row.heartbeat_at,
+        trouble_text=trouble_text(_trouble(row.trouble)) or None,
+        heartbeats=row.beats,
+        heartbeat_every=max(0, row.lease_until - row.heartbeat_at) / BEATS_PER_LEASE / MICROSECONDS,
+        ended=None if row.ended is None else _ended(row.ended),
     )
+
+
+def _trouble(stored: str | None) -> dict[str, str]:
+    found = decoded(stored)
+    return {str(what): str(why) for what, why in found.items()} if isinstance(found, dict) else {}
+
+
+def _ended(stored: str) -> WorkerEnd:
+    end = msgspec.json.decode(stored, type=fleet.WorkerEnd)
+    return WorkerEnd(end.held, end.returned, end.failed, end.cause or None)

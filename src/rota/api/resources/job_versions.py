@@ -16,7 +16,9 @@ from rota.domain.access import Scope
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow, VersionRow
 from rota.store.port import View
+from rota.views import job_form
 from rota.views import job_version as views
+from rota.views.job_form import JobForm
 from rota.views.job_version import Difference, JobVersion
 
 FAR = 2**62
@@ -24,6 +26,12 @@ FAR = 2**62
 
 class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     order: Literal["asc", "desc"] = "desc"
+    app: str | None = None
+
+
+class JobQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`app` decides between jobs of the same name."""
+
     app: str | None = None
 
 
@@ -74,7 +82,24 @@ def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
     return rows[0]
 
 
+async def form(call: Call, query: JobQuery) -> Answer:
+    def read(view: View) -> JobForm:
+        return job_form.form(view, call.namespace, found(view, call, query.app))
+
+    return shown(await call.read(read))
+
+
 ROUTES = [
+    Route(
+        method="GET",
+        path="/jobs/{job}/parameters",
+        needs=Scope.READ,
+        handler=form,
+        summary="The JSON schema of a job's parameters, and the arguments of its last execution, for a form.",
+        query=JobQuery,
+        answer=JobForm,
+        codes=("ambiguous_name",),
+    ),
     Route(
         method="GET",
         path="/jobs/{job}/versions",

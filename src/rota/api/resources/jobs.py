@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from rota.api import body as bodies
 from rota.api import definitions, listing, revision
@@ -27,6 +28,7 @@ from rota.views import job_detail
 from rota.views.job_detail import Job, JobInFull
 
 MOST_SCANNED = 20_000
+LAST_OUTCOMES = "lastOutcomes"
 
 
 class JobsQuery(Page, frozen=True, kw_only=True, rename="camel"):
@@ -74,7 +76,11 @@ async def list_jobs(call: Call, query: JobsQuery) -> Answer:
         rows, reached, has_more = _page(
             view, call.namespace, query, _position(at.key), is_down=is_down, is_deleted=is_deleted
         )
-        return job_detail.jobs(view, call.namespace, rows), reached, has_more
+        items = job_detail.jobs(view, call.namespace, rows)
+        if query.fields is not None and LAST_OUTCOMES in query.fields.split(","):
+            outcomes = [job_detail.last_outcomes(view, call.namespace, row) for row in rows]
+            items = [replace(one, last_outcomes=last) for one, last in zip(items, outcomes, strict=True)]
+        return items, reached, has_more
 
     items, reached, has_more = await call.read(read)
     return listing.page(call, query, Job, items, _key, has_more=has_more, scanned_to=reached)

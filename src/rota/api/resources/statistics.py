@@ -18,9 +18,11 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.statistics import BadWindow, Label, Metric
 from rota.store.port import View
 from rota.views import statistics as view_of
+from rota.views import usual
 from rota.views.statistics import Asked, Statistics
 
 USUAL = 3600 * MICROSECONDS
+_LIMITS = (Label.JOB, Label.QUEUE, Label.APP)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,6 +35,12 @@ class StatsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         default=None, name="from"
     )
     to: Annotated[datetime | None, msgspec.Meta(description="Default: now, with the interval that has begun.")] = None
+    job: Annotated[tuple[str, ...], msgspec.Meta(description="Only these jobs, by name.")] = ()
+    queue: Annotated[tuple[str, ...], msgspec.Meta(description="Only these queues.")] = ()
+    app: Annotated[tuple[str, ...], msgspec.Meta(description="Only these apps.")] = ()
+    usual: Annotated[
+        bool, msgspec.Meta(description="Whether each series also has what is usual: of the last four weeks.")
+    ] = False
     step: Annotated[
         str | None,
         msgspec.Meta(
@@ -51,9 +59,12 @@ def _read(view: View, namespace: str, query: StatsQuery) -> Statistics:
     stop = now + 1 if query.to is None else _instant(query.to)
     start = stop - USUAL if query.from_ is None else _instant(query.from_)
     try:
-        window = statistics.window(start, stop, _step_s(query.step), now)
+        window = statistics.window(start, stop, step_s(query.step), now)
         metrics, by = list(dict.fromkeys(query.metrics)), list(dict.fromkeys(query.by))
-        return view_of.read(view, namespace, Asked(metrics, by, window))
+        only = {label: getattr(query, label) for label in _LIMITS if getattr(query, label)}
+        asked = Asked(metrics, by, window, only)
+        found = view_of.read(view, namespace, asked)
+        return usual.with_usual(view, namespace, asked, found) if query.usual else found
     except BadWindow as bad:
         detail = str(bad)
         raise Problem("bad_parameter", detail, flaws=[Flaw("bad_parameter", detail, parameter=bad.parameter)]) from None
@@ -64,7 +75,7 @@ def _instant(at: datetime) -> int:
     return (passed.days * 86_400 + passed.seconds) * MICROSECONDS + passed.microseconds
 
 
-def _step_s(text: str | None) -> int | None:
+def step_s(text: str | None) -> int | None:
     if text is None:
         return None
     try:

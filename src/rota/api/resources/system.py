@@ -13,6 +13,7 @@ from rota.api.call import Call
 from rota.api.openapi import document
 from rota.api.problem import Problem
 from rota.api.route import Access, NoQuery, Route
+from rota.api.services import Services
 from rota.domain.access import Grant
 from rota.domain.errors import RotaError
 from rota.store import reader
@@ -36,6 +37,8 @@ class Me(Shape, frozen=True):
     role: str | None
     scopes: list[str]
     server_version: str
+    database: str
+    """Its kind and version, such as `PostgreSQL 16.4`."""
 
 
 async def health(call: Call, query: NoQuery) -> Answer:
@@ -55,10 +58,22 @@ async def ready(call: Call, query: NoQuery) -> Answer:
 
 
 async def me(call: Call, query: NoQuery) -> Answer:
-    return shown(who(call.grant, call.namespace))
+    return shown(await who(call.services, call.grant, call.namespace))
 
 
-def who(grant: Grant, namespace: str) -> Me:
+class Database:
+    """The kind and the version of the database, read once."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._name = ""
+
+    async def name(self) -> str:
+        self._name = self._name or await self._services.read(reader.database)
+        return self._name
+
+
+async def who(services: Services, grant: Grant, namespace: str) -> Me:
     return Me(
         actor=grant.actor,
         namespace=namespace,
@@ -66,6 +81,7 @@ def who(grant: Grant, namespace: str) -> Me:
         role=grant.role,
         scopes=sorted(grant.scopes),
         server_version=__version__,
+        database=await services.part(Database).name(),
     )
 
 

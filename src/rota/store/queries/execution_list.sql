@@ -227,3 +227,7 @@ SELECT t.kind, t.app, t.name, t.id FROM (
     SELECT 'worker', w.app, w.name, CAST(w.id AS text) FROM worker w
     WHERE SERVES(w, :namespace) AND w.stopped_at IS NULL AND FOUND(lower(w.name), :part) > 0) t
 ORDER BY FOUND(lower(t.name), :part), length(t.name), t.name, t.kind, t.id LIMIT :most
+
+-- name: states_to_count
+SELECT s.status, s.created_at FROM state s
+WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace

@@ -136,6 +136,12 @@ WHERE SERVES(w, :namespace) AND (w.stopped_at IS NULL OR w.stopped_at >= :since)
 -- name: clock
 SELECT CAST(:now AS bigint)
 
+-- name: database @sqlite
+SELECT 'SQLite ' || sqlite_version()
+
+-- name: database @postgres
+SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1)
+
 -- name: claim_facts
 -- Reads the values that the conditions of a claim depend on.
 SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q.paused_note,

@@ -1,0 +1,67 @@
+"""Executions over time by state, for the filters of a list."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from rota.api.answer import Answer, shown
+from rota.api.call import Call
+from rota.api.execution_filter import ExecutionFilter, instant, wanted
+from rota.api.problem import Flaw, Problem
+from rota.api.resources.statistics import USUAL, step_s
+from rota.api.route import Route
+from rota.domain import statistics
+from rota.domain.access import Scope
+from rota.domain.statistics import BadWindow
+from rota.store.port import View
+from rota.views import histogram as views
+from rota.views.histogram import Histogram
+
+
+class HistogramQuery(ExecutionFilter, frozen=True, kw_only=True):
+    """The filters of the list of executions, but for `createdFrom` and `createdTo`, and a range of time."""
+
+    from_: Annotated[datetime | None, msgspec.Meta(description="Default: one hour ago.")] = msgspec.field(
+        default=None, name="from"
+    )
+    to: Annotated[datetime | None, msgspec.Meta(description="Default: now.")] = None
+    step: Annotated[str | None, msgspec.Meta(description="As for /stats. Default: few bars.")] = None
+
+
+async def histogram(call: Call, query: HistogramQuery) -> Answer:
+    for name, other in (("created_from", "createdFrom"), ("created_to", "createdTo")):
+        if getattr(query, name) is not None:
+            raise _bad(other, f"{other} is no filter here: use from and to")
+    return shown(await call.read(_read, call.namespace, query))
+
+
+def _read(view: View, namespace: str, query: HistogramQuery) -> Histogram:
+    stop = view.now + 1 if query.to is None else instant(query.to)
+    start = stop - USUAL if query.from_ is None else instant(query.from_)
+    try:
+        window = statistics.window(start, stop, step_s(query.step), view.now)
+    except BadWindow as bad:
+        raise _bad(bad.parameter, str(bad)) from None
+    return views.histogram(view, namespace, wanted(query), window)
+
+
+def _bad(parameter: str, words: str) -> Problem:
+    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/histogram",
+        needs=Scope.READ,
+        handler=histogram,
+        summary="Executions over time by state: as they ended, or with more filters as they were made.",
+        query=HistogramQuery,
+        is_heavy=True,
+        answer=Histogram,
+        codes=("unknown_parameter", "read_budget"),
+    )
+]
