@@ -142,11 +142,10 @@ class Worker:
             self._report(claim, limits.timed_out(limit, rules), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
-        state = AttemptState(claim, deadline, target.completions)
-        state.notes = self._scribe
-        state.threads = self._threads
+        state = AttemptState(claim, deadline, target.completions, self._scribe, self._threads)
         attempt = Attempt(claim, target, state, rules, limit)
-        attempt.task = self._loop.create_task(self._run(attempt), context=self._variables.copy())
+        # Without a name, asyncio writes a new one for every task.
+        attempt.task = self._loop.create_task(self._run(attempt), name=claim.job, context=self._variables.copy())
         self._running[claim.id] = attempt
         self.processes.began(target)
         if target.begins_later:
@@ -322,11 +321,21 @@ class Worker:
         self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None
     ) -> Finished:
         rules = DEFAULT_RULES if target is None else target.rules
-        written, usage = (None, None) if state is None else (state.written, state.usage)
         is_success = type(outcome) is Succeeded
-        about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses, claim.run_info)
-        jitter = 0.0 if is_success else self._clock.random()
-        return Finished(claim.id, claim.fence, outcome, jitter, claim.job, *about, *times(claim))
+        return Finished(
+            claim.id,
+            claim.fence,
+            outcome,
+            0.0 if is_success else self._clock.random(),
+            claim.job,
+            None if state is None else state.written,
+            None if state is None else state.usage,
+            None if is_success else claim,
+            rules.breakers,
+            rules.pauses,
+            claim.run_info,
+            *times(claim),
+        )
 
 
 def _stopped(attempt: Attempt, error: BaseException | None) -> Outcome:
