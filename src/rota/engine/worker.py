@@ -142,12 +142,13 @@ class Worker:
             self._report(claim, limits.timed_out(limit, rules), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
-        state = AttemptState(claim, deadline, target.completions, self._scribe, self._threads)
+        state = AttemptState(claim, deadline, target.completions, self._scribe, self._threads, self._original)
         attempt = Attempt(claim, target, state, rules, limit)
         # Without a name, asyncio writes a new one for every task.
         attempt.task = self._loop.create_task(self._run(attempt), name=claim.job, context=self._variables.copy())
         self._running[claim.id] = attempt
-        self.processes.began(target)
+        if target.processes is not None:
+            self.processes.began(target.processes)
         if target.begins_later:
             self._await_process(attempt)
         else:
@@ -248,7 +249,8 @@ class Worker:
             self._silences.remove(attempt.silence_bucket, id)
         self._report_end(attempt, outcome)
         self._pace.ended += 1
-        self.processes.ended(attempt.target)
+        if attempt.target.processes is not None:
+            self.processes.ended(attempt.target.processes)
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()

@@ -13,6 +13,7 @@ from rota.domain.claim import Claim
 from rota.domain.note import State
 from rota.domain.usage import Usage
 from rota.executors import echo
+from rota.executors.process.fork_guard import Original
 
 if TYPE_CHECKING:
     import psycopg
@@ -77,6 +78,8 @@ class AttemptState(msgspec.Struct, eq=False):
     """Records log lines, progress and checkpoints; None in a direct call and after the end."""
     threads: Threads | None = None
     """Where a plain function runs; None if it is called on the spot, as in tests."""
+    original: Original = msgspec.field(default_factory=Original)
+    """The process in which the attempt was started."""
     begun: Callable[[], None] = _nothing
     """An executor that had to wait calls this when the work begins: the timeout runs from then on."""
     is_stopping: bool = False

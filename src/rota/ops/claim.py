@@ -112,6 +112,7 @@ def claim(
         taken += taking.from_groups(slots - len(taken))
         empty += taking.emptied
     started = taken
+    claiming.has_steps = not {claim.run for claim in taken} <= {None}
     for gate in ROW_GATES if taken else ():
         started = gate(claiming, started)
     for follow in claiming.at_end:

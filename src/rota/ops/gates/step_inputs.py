@@ -30,7 +30,7 @@ MOST_TOGETHER = 32 * 1024 * 1024
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
-    steps = [claim for claim in taken if claim.inputs is not None]
+    steps = [claim for claim in taken if claim.inputs is not None] if claiming.has_steps else []
     if not steps:
         return taken
     templates = {claim.id: msgspec.json.decode(claim.inputs or "{}") for claim in steps}
