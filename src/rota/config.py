@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -123,6 +122,8 @@ def unknown_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def _file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
+    import tomllib  # lazy: few processes find a file
+
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -31,13 +31,9 @@ FAMILY = str(Path(__file__).with_name("programs") / "family.py")
 class Listening(AttemptState):
     """A state of an attempt that keeps what the attempt writes, and looks at this process's memory meanwhile."""
 
-    __slots__ = ("count", "lines", "most_bytes")
-
-    def __init__(self, claim: Claim, deadline: int | None) -> None:
-        super().__init__(claim, deadline)
-        self.lines: list[tuple[str, str]] = []
-        self.count = 0
-        self.most_bytes = 0
+    lines: list[tuple[str, str]] = []
+    count: int = 0
+    most_bytes: int = 0
 
     def write_lines(self, stream: str, texts: list[str]) -> None:
         if self.count // 1000 != (self.count + len(texts)) // 1000:

@@ -8,7 +8,7 @@ from rota.domain.lifecycle import Held
 from rota.domain.run_info import RunInfo
 
 
-class Taken(msgspec.Struct, frozen=True, array_like=True):
+class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The part of a claim that moves from table to table."""
 
     id: str
@@ -23,7 +23,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
     """The run that the execution is a step of."""
 
 
-class Claim(Taken, frozen=True, array_like=True):
+class Claim(Taken, frozen=True, array_like=True, gc=False):
     """One attempt, as its worker receives it."""
 
     job: str

@@ -7,7 +7,7 @@ import msgspec
 from rota.domain.status import Reason
 
 
-class Error(msgspec.Struct, frozen=True):
+class Error(msgspec.Struct, frozen=True, gc=False):
     """A failure as it is kept: already cleaned and bounded."""
 
     type: str
@@ -15,13 +15,13 @@ class Error(msgspec.Struct, frozen=True):
     traceback: str = ""
 
 
-class Succeeded(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Succeeded(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The body returned; `result` is JSON text."""
 
     result: str = "null"
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The body raised. `retry_in_s` overrides the policy's delay; `permanent` forbids another attempt."""
 
     error: Error
@@ -30,24 +30,24 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     retry_in_s: float | None = None
 
 
-class TimedOut(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class TimedOut(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """A timer ran out: the attempt's own (retried) or the total one (not retried)."""
 
     error: Error
     total: bool = False
 
 
-class Cancelled(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Cancelled(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The body stopped because it was asked to."""
 
 
-class Snoozed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Snoozed(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The body asked to run again later; no attempt is counted."""
 
     delay_s: float
 
 
-class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The worker returned the attempt unfinished, by no fault of the job; no attempt is counted."""
 
     reason: Reason
@@ -56,14 +56,14 @@ class GivenBack(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """Why the attempt could not be carried through, if there is more to say than the reason."""
 
 
-class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Lost(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The worker died. If it ran several executions (`shared`), the guilty one is unknown and none is charged."""
 
     error: Error
     shared: bool = False
 
 
-class Expired(msgspec.Struct, frozen=True, tag=True, array_like=True):
+class Expired(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
     """The start deadline passed before the body was started."""
 
 

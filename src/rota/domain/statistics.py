@@ -11,7 +11,7 @@ therefore right within a factor of two.
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
@@ -147,14 +147,15 @@ def bounds(number: int) -> tuple[int, int]:
 
 
 def histogram(times: Sequence[int]) -> Histogram:
-    if times and min(times) < 0:
-        times = [max(0, time) for time in times]
-    # Counting by the length in bits first calls `bucket` once for each length, and not once for each time.
-    lengths = Counter(map(int.bit_length, times))
+    ordered = sorted(times)
     found: Histogram = {}
-    for bits, count in lengths.items():
-        number = min(BUCKETS - 1, max(0, bits - _FINEST_BITS))
-        found[number] = found.get(number, 0) + count
+    first = 0
+    while first < len(ordered):
+        number = bucket(ordered[first])
+        is_last = number == BUCKETS - 1
+        following = len(ordered) if is_last else bisect_left(ordered, bounds(number)[1], first)
+        found[number] = following - first
+        first = following
     return found
 
 

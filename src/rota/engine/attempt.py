@@ -25,6 +25,10 @@ class Stop(Enum):
     DRAIN = "drain"
 
 
+# For `limit`, which is called for every attempt: Python 3.11 is slow to find the member of an enum.
+_TIMEOUT, _TOTAL_TIMEOUT = Stop.TIMEOUT, Stop.TOTAL_TIMEOUT
+
+
 @dataclass(slots=True, eq=False)
 class Attempt:
     """One attempt in progress."""
@@ -73,8 +77,8 @@ def limit(claim: Claim, rules: Rules, waited_s: float = 0.0) -> tuple[float | No
     """How long this attempt may take, and which timeout says so. The wait for a process counts for the total only."""
     timeout_s, left_s = rules.timeout_s, total_left_s(claim, rules)
     if left_s is None:
-        return timeout_s, Stop.TIMEOUT
+        return timeout_s, _TIMEOUT
     left_s -= waited_s
     if timeout_s is not None and timeout_s <= left_s:
-        return timeout_s, Stop.TIMEOUT
-    return left_s, Stop.TOTAL_TIMEOUT
+        return timeout_s, _TIMEOUT
+    return left_s, _TOTAL_TIMEOUT

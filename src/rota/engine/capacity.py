@@ -93,14 +93,14 @@ class ProcessCapacity:
         known = [one.starts for one in self._known]
         return {starts.what: starts.why.partition("\n")[0][:MOST_WORDS] for starts in known if starts.why}
 
-    def began(self, target: Executor) -> None:
-        if target.processes in self._paces:
-            self._inside[target.processes] += 1
+    def began(self, processes: Processes) -> None:
+        if processes in self._paces:
+            self._inside[processes] += 1
 
-    def ended(self, target: Executor) -> None:
-        if target.processes in self._paces:
-            self._inside[target.processes] -= 1
-            self._paces[target.processes].ended += 1
+    def ended(self, processes: Processes) -> None:
+        if processes in self._paces:
+            self._inside[processes] -= 1
+            self._paces[processes].ended += 1
 
     async def close(self) -> None:
         """Ends the idle processes of all pools in order; takes at most as long as their atexit handlers may."""

@@ -47,7 +47,8 @@ class Completer:
         """Takes the outcome of an attempt. With `claim_is_near` it waits a moment for the next claim of the dispatcher,
         which can write the outcome in the same transaction."""
         self._pending.append(report)
-        self.claim_is_near = self.claim_is_near or claim_is_near
+        if claim_is_near:
+            self.claim_is_near = True
         if len(self._pending) == 1:
             self.loop.wake.wake()
         elif len(self._pending) == WORTHWHILE:

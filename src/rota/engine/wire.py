@@ -3,9 +3,10 @@
 The child runs user code, which may keep the interpreter for as long as it likes, even in the middle of a write that
 holds a lock of the database. So the supervisor (`WireServer`) writes on behalf of the child (`WireClient`).
 
-A call is `[number, verb, arguments]`, an answer `[number, failure, result]`, both in msgpack behind four bytes of
-length. Hints travel like the answer to no call: a supervisor has one listener for all of its children. Only the verbs
-of `engine.port.WorkerStore` can be called, and no message can carry code.
+A frame is four bytes of length, a head and a body in msgpack. The head of a call has its number and the number of its
+verb, and the body its arguments. The head of an answer has the number of the call and whether it failed, and the body
+the result or the failure. Hints travel like the answer to no call: a supervisor has one listener for all of its
+children. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
 
 Jobs can write to the child's end of the socket, so the supervisor does not trust its messages: a call has a maximum
 length, and no verb names a worker, because the server is bound to the worker of its child.
@@ -19,6 +20,7 @@ import itertools
 import logging
 import os
 import socket
+import struct
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import GenericAlias
@@ -35,6 +37,7 @@ from rota.store.hints import Hint
 log = logging.getLogger("rota.engine")
 
 LENGTH = 4
+_HEAD = struct.Struct(">qB")
 MOST_BYTES = 80 * 1024 * 1024
 """The longest call: the largest result that a setting allows (64 MiB), or a batch of 16 Mi characters of results,
 errors or checkpoints (`completer.MOST_BYTES`, `scribe.MOST_STATES`) at four bytes each, and 16 MiB for the rest."""
@@ -88,7 +91,7 @@ class WireServer:
     async def _carry_out(self, data: bytes) -> None:
         try:
             number, verb, arguments = read_call(data)
-        except (msgspec.MsgspecError, KeyError):
+        except (msgspec.MsgspecError, struct.error, IndexError):
             log.exception("a child sent a call that cannot be read; hanging up")
             self._writer.close()
             return
@@ -155,37 +158,45 @@ class WireClient:
 
     async def _hand_out(self) -> None:
         while (data := await read_frame(self._reader)) is not None:
-            number, failed, raw = _answer.decode(data)
+            number, failed, body = read_answer(data)
             if number == _NO_CALL:
-                self.hear(_hints.decode(raw))
+                self.hear(_hints.decode(body))
                 continue
             verb, waiting = self._waiting.pop(number)
             if waiting.done():
                 continue  # The caller was cancelled meanwhile.
-            if failed is not None:
-                waiting.set_exception(_FAILURES.get(failed[0], RuntimeError)(failed[1]))
+            if failed:
+                code, words = _failure.decode(body)
+                waiting.set_exception(_FAILURES.get(code, RuntimeError)(words))
             else:
-                waiting.set_result(_verbs[verb][1].decode(raw))
+                waiting.set_result(_verbs[verb][1].decode(body))
 
 
 def call(number: int, verb: str, arguments: tuple[Any, ...]) -> bytes:
     if verb in _REPORTING:
         arguments = ([shortened(one) for one in arguments[0]], *arguments[1:])
-    return _framed((number, verb, arguments))
+    return _framed(number, VERBS.index(verb), arguments)
 
 
 def read_call(data: bytes) -> tuple[int, str, tuple[Any, ...]]:
-    number, verb, raw = _call.decode(data)
-    return number, verb, _verbs[verb][0].decode(raw)
+    number, index = _HEAD.unpack_from(data)
+    verb = VERBS[index]
+    return number, verb, _verbs[verb][0].decode(memoryview(data)[_HEAD.size :])
 
 
 def answer(number: int, result: Any) -> bytes:
-    return _framed((number, None, result))
+    return _framed(number, False, result)
 
 
 def failure(number: int, error: Exception) -> bytes:
     code = error.code if isinstance(error, RotaError) else ""
-    return _framed((number, (code, str(error)), None))
+    return _framed(number, True, (code, str(error)))
+
+
+def read_answer(data: bytes) -> tuple[int, bool, memoryview]:
+    """The number of the call, whether it failed, and the body."""
+    number, failed = _HEAD.unpack_from(data)
+    return number, bool(failed), memoryview(data)[_HEAD.size :]
 
 
 def shortened(report: Finished) -> Finished:
@@ -206,9 +217,9 @@ async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None
         return None
 
 
-def _framed(message: Any) -> bytes:
-    data = _encode(message)
-    return len(data).to_bytes(LENGTH) + data
+def _framed(number: int, word: int, body: Any) -> bytes:
+    data = _encode(body)
+    return (_HEAD.size + len(data)).to_bytes(LENGTH) + _HEAD.pack(number, word) + data
 
 
 def _decoders(verb: str) -> tuple[msgspec.msgpack.Decoder[Any], msgspec.msgpack.Decoder[Any]]:
@@ -221,6 +232,5 @@ def _decoders(verb: str) -> tuple[msgspec.msgpack.Decoder[Any], msgspec.msgpack.
 
 _encode = msgspec.msgpack.Encoder().encode
 _verbs = {verb: _decoders(verb) for verb in VERBS}
-_call = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
-_answer = msgspec.msgpack.Decoder(tuple[int, tuple[str, str] | None, msgspec.Raw])
+_failure = msgspec.msgpack.Decoder(tuple[str, str])
 _hints = msgspec.msgpack.Decoder(list[Hint])

@@ -142,13 +142,13 @@ class Worker:
             self._report(claim, limits.timed_out(limit, rules), target)
             return
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
-        state = AttemptState(claim, deadline, target.completions)
-        state.notes = self._scribe
-        state.threads = self._threads
+        state = AttemptState(claim, deadline, target.completions, self._scribe, self._threads, self._original)
         attempt = Attempt(claim, target, state, rules, limit)
-        attempt.task = self._loop.create_task(self._run(attempt), context=self._variables.copy())
+        # Without a name, asyncio writes a new one for every task.
+        attempt.task = self._loop.create_task(self._run(attempt), name=claim.job, context=self._variables.copy())
         self._running[claim.id] = attempt
-        self.processes.began(target)
+        if target.processes is not None:
+            self.processes.began(target.processes)
         if target.begins_later:
             self._await_process(attempt)
         else:
@@ -249,7 +249,8 @@ class Worker:
             self._silences.remove(attempt.silence_bucket, id)
         self._report_end(attempt, outcome)
         self._pace.ended += 1
-        self.processes.ended(attempt.target)
+        if attempt.target.processes is not None:
+            self.processes.ended(attempt.target.processes)
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
@@ -322,11 +323,21 @@ class Worker:
         self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None
     ) -> Finished:
         rules = DEFAULT_RULES if target is None else target.rules
-        written, usage = (None, None) if state is None else (state.written, state.usage)
         is_success = type(outcome) is Succeeded
-        about = (written, usage, None if is_success else claim, rules.breakers, rules.pauses, claim.run_info)
-        jitter = 0.0 if is_success else self._clock.random()
-        return Finished(claim.id, claim.fence, outcome, jitter, claim.job, *about, *times(claim))
+        return Finished(
+            claim.id,
+            claim.fence,
+            outcome,
+            0.0 if is_success else self._clock.random(),
+            claim.job,
+            None if state is None else state.written,
+            None if state is None else state.usage,
+            None if is_success else claim,
+            rules.breakers,
+            rules.pauses,
+            claim.run_info,
+            *times(claim),
+        )
 
 
 def _stopped(attempt: Attempt, error: BaseException | None) -> Outcome:

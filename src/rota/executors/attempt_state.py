@@ -6,11 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from rota.clock import MACHINE
 from rota.domain.claim import Claim
 from rota.domain.note import State
 from rota.domain.usage import Usage
 from rota.executors import echo
+from rota.executors.process.fork_guard import Original
 
 if TYPE_CHECKING:
     import psycopg
@@ -63,56 +66,40 @@ class Threads(Protocol):
     async def run(self, call: Callable[[], T]) -> T: ...
 
 
-class AttemptState:
+class AttemptState(msgspec.Struct, eq=False):
     """One attempt in progress. The worker makes it, and passes it to `Executor.run`."""
 
-    __slots__ = (
-        "_waiter",
-        "begun",
-        "claim",
-        "completions",
-        "deadline",
-        "is_stopping",
-        "notes",
-        "saw_stop",
-        "slice_until",
-        "spoke",
-        "threads",
-        "told",
-        "told_at",
-        "usage",
-        "written",
-    )
-
-    def __init__(self, claim: Claim, deadline: int | None, completions: Completions | None = None) -> None:
-        self.claim = claim
-        self.completions = completions
-        """For `ctx.transaction()` and `ctx.complete()`."""
-        self._waiter: threading.Event | None = None
-        self.is_stopping = False
-        """Whether the attempt was asked to stop."""
-        self.threads: Threads | None = None
-        """Where a plain function runs; None if it is called on the spot, as in tests."""
-        self.deadline = deadline
-        """When this attempt times out (microseconds since 1970 UTC), if ever."""
-        self.begun: Callable[[], None] = _nothing
-        """An executor that had to wait calls this when the work begins: the timeout runs from then on."""
-        self.saw_stop = False
-        """Whether the function has seen, by `cancelled` or `wait_cancelled`, that it should stop."""
-        self.written: str | None = None
-        """The result, once it was written in a transaction of the job's own, which may not be committed yet."""
-        self.usage: Usage | None = None
-        """Processor time, memory and exit code, if the attempt has a process of its own; set by its executor."""
-        self.slice_until: float | None = None
-        """By the monotonic clock: a checkpoint after that ends the attempt's turn."""
-        self.spoke = False
-        """Whether the attempt has written anything to its log."""
-        self.told = 0
-        """How often the attempt has reported progress or a checkpoint."""
-        self.told_at: float | None = None
-        """When it last did, by the monotonic clock."""
-        self.notes: Notes | None = None
-        """Records log lines, progress and checkpoints; None in a direct call and after the end."""
+    claim: Claim
+    deadline: int | None
+    """When this attempt times out (microseconds since 1970 UTC), if ever."""
+    completions: Completions | None = None
+    """For `ctx.transaction()` and `ctx.complete()`."""
+    notes: Notes | None = None
+    """Records log lines, progress and checkpoints; None in a direct call and after the end."""
+    threads: Threads | None = None
+    """Where a plain function runs; None if it is called on the spot, as in tests."""
+    original: Original = msgspec.field(default_factory=Original)
+    """The process in which the attempt was started."""
+    begun: Callable[[], None] = _nothing
+    """An executor that had to wait calls this when the work begins: the timeout runs from then on."""
+    is_stopping: bool = False
+    """Whether the attempt was asked to stop."""
+    saw_stop: bool = False
+    """Whether the function has seen, by `cancelled` or `wait_cancelled`, that it should stop."""
+    written: str | None = None
+    """The result, once it was written in a transaction of the job's own, which may not be committed yet."""
+    usage: Usage | None = None
+    """Processor time, memory and exit code, if the attempt has a process of its own; set by its executor."""
+    slice_until: float | None = None
+    """By the monotonic clock: a checkpoint after that ends the attempt's turn."""
+    spoke: bool = False
+    """Whether the attempt has written anything to its log."""
+    told: int = 0
+    """How often the attempt has reported progress or a checkpoint."""
+    told_at: float | None = None
+    """When it last did, by the monotonic clock."""
+    _waiter: threading.Event | None = None
+    """Set when the attempt is asked to stop, for a function that waits for that."""
 
     def write_log(self, stream: str, text: str) -> None:
         """Adds one line of `stream` to the log."""

@@ -26,7 +26,6 @@ from rota.executors import capture
 from rota.executors.attempt_state import AttemptState, Completions
 from rota.executors.context import Context, ResultRefused
 from rota.executors.port import Executor
-from rota.executors.process.fork_guard import Original
 from rota.executors.process.start_backoff import not_started
 from rota.executors.signature import Signature
 
@@ -58,7 +57,7 @@ class FunctionExecutor(Executor):
         self._max_result_bytes = max_result_bytes
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
-        original = Original()
+        original = attempt.original
         capture.current.set(attempt)
         prepared = self.prepare(claim.arguments, attempt)
         if isinstance(prepared, Failed):
@@ -67,7 +66,7 @@ class FunctionExecutor(Executor):
             attempt.begin_slice(self.rules.slice_s)
         outcome: Outcome | None
         if not self.is_async:
-            call = partial(self._called, original, claim, attempt, *prepared)
+            call = partial(self._called, claim, attempt, *prepared)
             try:
                 outcome = call() if attempt.threads is None else await attempt.threads.run(call)
             except RuntimeError as error:  # The system has no thread for it.
@@ -86,13 +85,11 @@ class FunctionExecutor(Executor):
             raise asyncio.CancelledError
         return outcome
 
-    def _called(
-        self, original: Original, claim: Claim, attempt: AttemptState, args: list[Any], kwargs: dict[str, Any]
-    ) -> Outcome | None:
+    def _called(self, claim: Claim, attempt: AttemptState, args: list[Any], kwargs: dict[str, Any]) -> Outcome | None:
         try:
             value = self.function(*args, **kwargs)
         except BaseException as error:
-            original.end_copy(error)
+            attempt.original.end_copy(error)
             return self._failed(error, claim, attempt)
         return self._returned(value, attempt)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -47,6 +46,8 @@ def executor(target: Mapping[str, Any], rules: Rules, max_result_bytes: int) -> 
 
 def _added(kind: str) -> Callable[[Mapping[str, Any], Rules], Any]:
     """The factory of a third party: makes the executor of one job from its target, without the kind, and its rules."""
+    from importlib import metadata  # lazy: few apps have such kinds, and it imports a parser of e-mail
+
     found = [point for point in metadata.entry_points(group=GROUP) if point.name == kind]
     if not found:
         known = sorted({COMMAND, HTTP, *(point.name for point in metadata.entry_points(group=GROUP))})

@@ -112,6 +112,7 @@ def claim(
         taken += taking.from_groups(slots - len(taken))
         empty += taking.emptied
     started = taken
+    claiming.has_steps = not {claim.run for claim in taken} <= {None}
     for gate in ROW_GATES if taken else ():
         started = gate(claiming, started)
     for follow in claiming.at_end:
@@ -296,7 +297,8 @@ class _Taking:
     def _kept(self, statement: str, **params: Any) -> list[Claim]:
         rows = self._tx.records(statement, tuple, worker=self._claiming.worker, **params)
         kept = self._bounded(_complete(self._tx, rows))
-        self.reached.update((claim.lane, (claim.rank, claim.id)) for claim in kept)
+        last = {claim.lane: claim for claim in kept}
+        self.reached |= {lane: (claim.rank, claim.id) for lane, claim in last.items()}
         return kept
 
     def _bounded(self, found: list[Claim]) -> list[Claim]:

@@ -15,7 +15,6 @@ every = "5m"
 from __future__ import annotations
 
 import inspect
-import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,6 +30,8 @@ _KINDS = ("command", "http", "kind")
 
 def read(path: Path) -> App:
     """The app that a file describes. A DefinitionError names the file and the job that are wrong."""
+    import tomllib  # lazy: few apps are files
+
     try:
         data = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

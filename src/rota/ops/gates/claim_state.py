@@ -31,6 +31,8 @@ class Claiming:
         self.groups: list[Group] = []
         self.at_end: list[Callable[[Sequence[Claim]], None]] = []
         """Called with the executions that start, after all row gates."""
+        self.has_steps = False
+        """Whether a step of a run was taken."""
         self.left_some = False
         """Whether an execution was left for the worker that it prefers."""
         self._known: dict[str, Any] = {}

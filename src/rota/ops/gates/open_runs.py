@@ -23,7 +23,7 @@ MOST_STEPS = 1_000
 
 def open_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     lanes = {lane for group in claiming.groups if requirement.is_workflow(group.requirements) for lane in group.lanes}
-    claims = {claim.id: claim for claim in taken if claim.lane in lanes}
+    claims = {claim.id: claim for claim in taken if claim.lane in lanes} if lanes else {}
     if not claims:
         return taken
     tx = claiming.tx

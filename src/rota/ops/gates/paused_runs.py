@@ -10,10 +10,10 @@ from rota.ops.gates.claim_state import Claiming
 
 def paused_runs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     tx = claiming.tx
-    runs = {claim.run for claim in taken if claim.run is not None}
-    paused = {row[0] for row in tx.rows("paused_runs")} if runs else set()
+    paused = {row[0] for row in tx.rows("paused_runs")} if claiming.has_steps else set()
     if not paused:
         return taken
+    runs = {claim.run for claim in taken if claim.run is not None}
     above = {id: ancestor for id, ancestor in tx.rows("ancestors_of", ids=sorted(runs)) if ancestor in paused}
     still = {row[0] for row in tx.rows("paused_among", ids=sorted(set(above.values())))}
     behind = {id: ancestor for id, ancestor in above.items() if ancestor in still}

@@ -12,7 +12,7 @@ from rota.ops.runs.run import Run, graph_of, pinned
 
 
 def run_info(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
-    if all(claim.run is None for claim in taken):
+    if not claiming.has_steps:
         return taken
     widths = _widths(claiming, taken)
     about = {id: _about(run) for id, run in runs_of_steps(claiming, taken).items()}

@@ -31,7 +31,7 @@ limit is kept, so one step may be larger (up to `MOST_BYTES`)."""
 
 
 def step_inputs(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
-    steps = [claim for claim in taken if claim.inputs is not None]
+    steps = [claim for claim in taken if claim.inputs is not None] if claiming.has_steps else []
     if not steps:
         return taken
     templates = {claim.id: msgspec.json.decode(claim.inputs or "{}") for claim in steps}

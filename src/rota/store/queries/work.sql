@@ -179,17 +179,18 @@ SELECT id FROM running WHERE worker = :worker AND cancel_at IS NOT NULL
 SELECT id FROM running WHERE worker = :worker AND NOT id AMONG(:named, uuid) LIMIT 1
 
 -- name: finish_successes @sqlite
--- Returns the ids of stale reports, the run of each step, and how many executions of each lane have ended. SQLite reads
--- an object several times faster than a list of rows.
-SELECT CASE WHEN r.id IS NULL THEN f.key ELSE '' END AS stale, r.id, r.run, r.lane, count(*) AS count
+-- One row of JSON texts: the ids of stale reports, the run of each step, and the lanes of the executions that have
+-- ended. SQLite reads an object several times faster than a list of rows.
+SELECT json_group_array(f.key) FILTER (WHERE r.id IS NULL) || '' AS stale,
+       json_group_object(r.id, r.run) FILTER (WHERE r.run IS NOT NULL) || '' AS runs,
+       json_group_array(r.lane) FILTER (WHERE r.id IS NOT NULL) || '' AS lanes
 FROM json_each(:fences) f
-LEFT JOIN running r ON r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker)
-GROUP BY CASE WHEN r.id IS NULL OR r.run IS NOT NULL THEN f.key END, r.lane;
+LEFT JOIN running r ON r.id = f.key AND r.fence = f.value AND r.worker = coalesce(:worker, r.worker);
 INSERT INTO finished (
     id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
 SELECT r.id, r.fence, 1, :status, :reason, r.attempts + 1, r.crashes, r.worker, r.started_at, e.value, :now
-FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id AMONG(:returned, uuid);
-DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id AMONG(:returned, uuid)
+FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id IN (SELECT value FROM json_each(:returned ->> 0));
+DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id IN (SELECT value FROM json_each(:returned ->> 0))
 
 -- name: finish_successes @postgres
 -- NOT IN makes a hash table of the ended rows. Hash joins are off (postgres/link.py), so a join would compare each
@@ -205,12 +206,9 @@ ended AS (
     INSERT INTO finished (
         id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
     SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now FROM gone)
-SELECT id AS stale, CAST(NULL AS uuid) AS id, CAST(NULL AS uuid) AS run, 0 AS lane, 0 AS count
-FROM e WHERE id NOT IN (SELECT id FROM gone)
-UNION ALL
-SELECT NULL, id, run, lane, 1 FROM gone WHERE run IS NOT NULL
-UNION ALL
-SELECT NULL, NULL, NULL, lane, count(*) FROM gone WHERE run IS NULL GROUP BY lane
+SELECT CAST((SELECT json_agg(id) FROM e WHERE id NOT IN (SELECT id FROM gone)) AS text) AS stale,
+       CAST((SELECT json_object_agg(id, run) FROM gone WHERE run IS NOT NULL) AS text) AS runs,
+       CAST((SELECT json_agg(lane) FROM gone) AS text) AS lanes
 
 -- name: finish
 -- A finished execution may still have a stale `running` row: only that row is deleted.
