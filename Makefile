@@ -15,7 +15,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test prove lock bench soak clean
+.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test tests prove lock bench soak clean
 
 # Without compiled files every process of a test run would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -59,8 +59,13 @@ ui-check:
 quick: setup ## the tests without processes and PostgreSQL, for the inner loop
 	$(call step,pytest,$(PYTEST) -n 2 -m "quick and not prove" $(ARGS))
 
-test: check ## all checks, then all tests but the long proofs (ARGS="-k name")
+# mypy uses one core for half a minute, so the tests begin beside it.
+test: setup ## all checks, and all tests but the long proofs (ARGS="-k name")
+	@$(MAKE) --no-print-directory --jobs 3 lint format layers
 	$(call step,test servers,scripts/test-servers)
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
+tests:
 	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" $(ARGS))
 
 prove: check ## the long proofs that make test leaves out (before a release)

@@ -23,6 +23,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path
         if path.parent.name in QUICK and path.name not in NOT_QUICK and "postgres" not in item.nodeid:
             item.add_marker(pytest.mark.quick)
+        if shares_fixtures(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(path.stem))
+
+
+def shares_fixtures(item: pytest.Item) -> bool:
+    """Whether the test uses a fixture of its module, which each process with a test of the module has to set up."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = {} if info is None else info.name2fixturedefs
+    return any(found[name][-1].scope == "module" for name in found if name != databases_of_the_module.__name__)
 
 
 @pytest.fixture(scope="module", autouse=True)

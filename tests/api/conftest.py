@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.api.server import Server, serving
-from tests.support.databases import fresh_database
+from tests.support.databases import fresh_database, fresh_file
 
 HERE = Path(__file__).parent
 
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/rota.db" if request.param == "sqlite" else fresh_database()
+    return fresh_file(tmp_path) if request.param == "sqlite" else fresh_database()
 
 
 @pytest.fixture

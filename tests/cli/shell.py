@@ -23,6 +23,7 @@ from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
+from tests.support.databases import fresh_file
 from tests.support.newcomers import newcomer
 from tests.support.world import NO_RETRY, set_rules
 
@@ -153,7 +154,7 @@ class Seed:
         self.path = shell.folder / "rota.db"
         self.clock = SystemClock()
         self.ids = IdSource(self.clock)
-        self.store = SqliteStore(f"sqlite:///{self.path}", self.clock)
+        self.store = SqliteStore(fresh_file(shell.folder), self.clock)
         self.define("shop", SEND, Definition(name="fail"))
 
     def __enter__(self) -> Self:

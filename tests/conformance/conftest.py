@@ -11,13 +11,13 @@ from rota.clock import ManualClock
 from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
 from rota.store.sqlite.store import SqliteStore
-from tests.support.databases import fresh_database
+from tests.support.databases import fresh_database, fresh_file
 from tests.support.proving import proof
 from tests.support.world import RecordingBus, World
 
 BACKENDS: dict[str, Callable[[Path, ManualClock], Store]] = {
     "sqlite-memory-inline": lambda folder, clock: SqliteStore("sqlite://:memory:", clock, inline=True),
-    "sqlite-file": lambda folder, clock: SqliteStore(f"sqlite:///{folder}/rota.db", clock),
+    "sqlite-file": lambda folder, clock: SqliteStore(fresh_file(folder), clock),
     "postgres-inline": lambda folder, clock: PostgresStore(fresh_database(), clock, inline=True),
     "postgres": lambda folder, clock: PostgresStore(fresh_database(), clock),
 }

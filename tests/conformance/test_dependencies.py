@@ -194,7 +194,8 @@ def test_nothing_is_read_for_the_ends_of_other_jobs(rounds: Rounds, monkeypatch:
             finish.finish(tx, reports)
 
     world.store.transact(counted, Finished(attempt.id, attempt.fence, Succeeded("1"), job="send"))
-    # Whether a callback is open is read once a second, and statistics are only written.
+    # `awaited_ends` and `open_callbacks` are cached: the first end in a second reads them, the other ends of the second
+    # do not. `count_ends` only writes.
     assert set(seen) <= {"finish_successes", "awaited_ends", "open_callbacks", "count_ends"}
     rounds.world.enqueue("extract")
     attempt = rounds.claim("extract")

@@ -10,7 +10,7 @@ from rota.domain.job import Definition, Queue
 from rota.domain.outcome import Succeeded
 from rota.domain.rank import Policy
 from rota.domain.status import Status
-from rota.ops import finish, job_pauses
+from rota.ops import finish, job_definitions, job_pauses
 from rota.ops.finish import Finished
 from rota.store import reader
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
@@ -102,6 +102,19 @@ def test_a_waiting_execution_can_be_cancelled(world: World) -> None:
     assert world.cancel(x) is Status.CANCELLED
     resume(world)
     assert claimed(world, worker) == []
+
+
+def test_deleting_a_paused_job_releases_its_executions(world: World) -> None:
+    job = world.define("gone")
+    worker = world.join(lease_s=3600)
+    waiting = world.enqueue("gone")
+    pause(world, "gone")
+    assert claimed(world, worker) == []
+    assert world.status(waiting) is Status.WAITING
+    untouched = world.enqueue("gone")
+    world.store.transact(job_definitions.delete, NAMESPACE, job, "ann")
+    world.define("gone")
+    assert claimed(world, worker) == [waiting, untouched]
 
 
 def test_many_executions_of_a_paused_job_do_not_block_other_jobs(world: World) -> None:

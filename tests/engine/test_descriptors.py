@@ -6,7 +6,6 @@ file that is opened. A number that is closed twice is then the database's.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from rota.engine import loop
@@ -18,7 +17,7 @@ CHILDREN = 200
 
 async def _start_and_close() -> None:
     for _ in range(CHILDREN):
-        child = await ChildProcess.spawn([sys.executable, "--version"])
+        child = await ChildProcess.spawn(["true"])
         child.kill()
         await child.wait()
         child.close()

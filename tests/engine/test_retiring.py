@@ -157,7 +157,7 @@ async def test_the_supervisor_sees_how_many_slots_a_child_uses(scene: Scene) -> 
     assert scene.occupancy.used() == SLOTS
     scene.gate.set()
     await until(lambda: scene.occupancy.is_idle)
-    assert [x.result(PATIENCE_S) for x in some] == ["done"] * 6
+    assert [await x.aresult(PATIENCE_S) for x in some] == ["done"] * 6  # Its loops run on the event loop of this test.
     scene.occupancy.used()
     assert scene.occupancy.used() == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +12,16 @@ from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
 from rota.store.sqlite.store import SqliteStore
 from tests.events.scene import Scene
-from tests.support.databases import fresh_database
+from tests.support.databases import fresh_database, fresh_file
 from tests.support.world import World
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     clock = ManualClock()
     store: Store
     if request.param == "sqlite":
-        store = SqliteStore("sqlite://:memory:", clock, inline=True)
+        store = SqliteStore(fresh_file(tmp_path), clock, inline=True)
     else:
         store = PostgresStore(fresh_database(), clock, inline=True)
     store.clock = clock

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from rota.domain.errors import ArgumentsError
 from tests.faults.trial import PATIENCE_S, Trial
 from tests.faults.trial_jobs import BAD_RESULTS
 from tests.kill.jobs import PATIENT
+from tests.support import forks
 from tests.support.databases import fresh_database
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
 LARGE = 100_000_000
+COMMAND = ("enqueue", "stepped", "--args", "-")
 BAD_TEXTS: dict[str, bytes] = {
     "nothing": b"",
     "an end in the middle": b'{"ticket": "t',
@@ -96,7 +99,7 @@ def test_bad_json_of_every_kind(served: Trial) -> None:
 
 def _enqueue(served: Trial, text: bytes) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "rota", "enqueue", "stepped", "--args", "-"],
+        [sys.executable, "-m", "rota", *COMMAND],
         cwd=served.folder,
         env=served.fleet.environment,
         input=text,
@@ -168,10 +171,12 @@ def test_job_that_kills_its_worker_every_time(served: Trial) -> None:
 def test_bad_json_of_every_kind_on_the_command_line(tmp_path: Path) -> None:
     """Refused in one line, before any database is asked."""
     with Trial(tmp_path) as trial:
+        environment = {**os.environ, "ROTA_URL": trial.url}
         for kind, text in BAD_TEXTS.items():
-            told = _enqueue(trial, text)
-            assert told.returncode == 2, (kind, told.stdout, told.stderr)
-            assert told.stderr.startswith(b"rota: "), (kind, told.stderr)
-            assert told.stderr.count(b"\n") == 1, (kind, told.stderr)
+            stdin = text.decode(errors="surrogateescape")
+            code, out, err = forks.run(COMMAND, trial.folder, environment, stdin, PATIENCE_S)
+            assert code == 2, (kind, out, err)
+            assert err.startswith("rota: "), (kind, err)
+            assert err.count("\n") == 1, (kind, err)
         assert trial.executions() == []
         trial.check()

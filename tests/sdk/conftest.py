@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rota import App
-from tests.support.databases import fresh_database
+from tests.support.databases import fresh_database, fresh_file
 
 ON_EVERY_DATABASE = ("test_enqueue", "test_handles")
 """The other modules are about what happens before the database, or in memory."""
@@ -23,7 +23,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty one."""
     kind = getattr(request, "param", "sqlite")
-    return fresh_database() if kind == "postgres" else f"sqlite:///{tmp_path}/rota.db"
+    return fresh_database() if kind == "postgres" else fresh_file(tmp_path)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
@@ -54,9 +54,13 @@ from rota.store.postgres.url import DEFAULT_SCHEMA
 from rota.store.sqlite import store as sqlite
 from rota.store.transaction_base import Session
 from tests.simulation import runner
+from tests.simulation.faults import Fault
 from tests.simulation.store import FailingTx
+from tests.simulation.world import Scale
 
-MOST_SEEDS = 90
+MOST_SEEDS = 60
+IMPATIENT = Scale(limit_s=100.0)
+"""A bug may keep an execution for ever. Without bugs all executions of these seeds end within half of this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class Bug:
     """A seed that is known to notice, to shorten the hunt. If it no longer does, the others are tried."""
     runs: bool = False
     """Whether it is hunted in a world with workflows and events."""
+    events: tuple[Fault, ...] = ()
+    """The only events that happen in the hunt, if other events would hide the bug from nearly every seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,10 @@ class Catch:
 
 def hunt(bug: Bug, most: int = MOST_SEEDS, database: str = "sqlite") -> Catch | None:
     """Runs seed after seed until one notices."""
+    scale = replace(IMPATIENT, events=bug.events)
     with bug.plant():
         for seed in [*range(bug.first, most), *range(bug.first)]:
-            _, violations = runner.run(seed, database, runs=bug.runs)
+            _, violations = runner.run(seed, database, runs=bug.runs, scale=scale)
             if violations:
                 return Catch(seed, violations[0].invariant)
     return None
@@ -397,7 +404,12 @@ BUGS: tuple[Bug, ...] = (
     Bug("acknowledged before the commit", _acknowledged_before_the_commit, ("sqlite",)),
     Bug("leases by the machine's own clock", _lease_by_the_local_clock, first=8),
     Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", ""), first=9),
-    Bug("the local deadline of a lease is ignored", lambda: _replaced(Heart, "_lose", _nothing()), first=71),
+    Bug(
+        "the local deadline of a lease is ignored",
+        lambda: _replaced(Heart, "_lose", _nothing()),
+        # A machine without a network keeps its executions, and no kill or drain ends them first.
+        events=(Fault.BLACK_HOLE,),
+    ),
     Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=6),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
     Bug("late claims are not disowned", _late_claims_are_not_disowned, first=22),

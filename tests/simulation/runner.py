@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tests.simulation.checker import Violation, check
 from tests.simulation.coverage import Coverage
 from tests.simulation.history import History
-from tests.simulation.world import World
+from tests.simulation.world import Scale, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,12 @@ class Failure:
         return "\n".join([*lines, *(f"  {violation}" for violation in self.violations)])
 
 
-def run(seed: int, database: str = "sqlite", *, runs: bool = False) -> tuple[History, list[Violation]]:
+def run(
+    seed: int, database: str = "sqlite", *, runs: bool = False, scale: Scale | None = None
+) -> tuple[History, list[Violation]]:
     """One run and what is wrong with it; with `runs`, in a world with workflows and events."""
     with quiet():
-        history = World(seed, database=database, runs=runs).run()
+        history = World(seed, scale, database=database, runs=runs).run()
     return history, check(history)
 
 

@@ -25,7 +25,7 @@ from tests.simulation.chaos import Chaos
 from tests.simulation.child import APP, NAMESPACE
 from tests.simulation.clients import Client, Memory
 from tests.simulation.clocks import MachineClock, StoreClock
-from tests.simulation.faults import Script, Weather
+from tests.simulation.faults import Fault, Script, Weather
 from tests.simulation.history import Heard, History, Incarnation, Trouble
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.machine import Machine, Setup
@@ -34,8 +34,6 @@ from tests.simulation.postgres import PostgresSimStore
 from tests.simulation.store import SimStore, SqliteSimStore
 from tests.simulation.witness import TABLES
 
-LIMIT_S = 500.0
-"""Everything must have ended this long after the faults were healed."""
 DATABASES: dict[str, Callable[[StoreClock], SimStore]] = {"sqlite": SqliteSimStore, "postgres": PostgresSimStore}
 BATCH = 2
 """Executions that one batch releases from a blocker, so that a resume takes several."""
@@ -53,6 +51,10 @@ class Scale:
     settle_s: float = LONGEST_SWEEP_S + 2
     calm_wishes: int = 6
     calm_s: float = 8.0
+    limit_s: float = 500.0
+    """Everything must have ended this long after the faults were healed."""
+    events: tuple[Fault, ...] = ()
+    """If given, no other events happen to machines, networks and clocks."""
 
 
 class World:
@@ -75,6 +77,8 @@ class World:
         self.loop = VirtualLoop()
         sky = self.entropy("weather")
         self.weather = Weather(sky) if script is None else Weather.scripted(sky, script)
+        if self.scale.events:
+            self.weather.events = dict.fromkeys(self.scale.events, 1.0)
         self.clock = StoreClock(self.loop, self.entropy("store"))
         self.store: SimStore = DATABASES[database](self.clock)
         self.bus = SimBus(self.weather, self.entropy("bus"))
@@ -169,7 +173,7 @@ class World:
         await asyncio.gather(*(client.be_calm(self.scale.calm_wishes, self.scale.calm_s) for client in clients))
 
     async def _until_all_ended(self) -> None:
-        until = self.loop.time() + LIMIT_S
+        until = self.loop.time() + self.scale.limit_s
         while self.loop.time() < until:
             if not any(self.store.witness.table(table) for table in LIVE):
                 self._ended_at = self.loop.time()
@@ -179,7 +183,7 @@ class World:
     async def _until_all_left(self) -> None:
         for machine in self.machines:
             machine.retire()
-        until = self.loop.time() + LIMIT_S
+        until = self.loop.time() + self.scale.limit_s
         while any(machine.is_up for machine in self.machines) and self.loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(self.poll_s)  # Virtual time costs nothing, and machines send no signal.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rota.store.sqlite.store import SqliteStore
+from tests.support.databases import fresh_file
 from tests.support.world import World
 
 
@@ -18,7 +19,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(f"sqlite:///{path}")
+    store = SqliteStore(fresh_file(path.parent, path.name))
     yield store
     store.close()
 

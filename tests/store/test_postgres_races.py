@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,24 @@ from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Reason, Status
 from rota.domain.unique import Unique
-from rota.ops import blockers, claim, control, define, end_from_outside, enqueue, finish, fleet, job_pauses, upkeep
+from rota.ops import (
+    blockers,
+    claim,
+    control,
+    define,
+    end_from_outside,
+    enqueue,
+    finish,
+    fleet,
+    job_definitions,
+    job_pauses,
+    upkeep,
+)
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death
 from rota.store import reader
+from rota.store.definition_reader import JobRow
 from rota.store.port import Tx
 from rota.store.postgres.store import PostgresStore
 from tests.store.arena import Arena
@@ -41,8 +54,8 @@ def world(arena: Arena) -> World:
     return arena.world
 
 
-def take(tx: Tx, worker: int, slots: int = 100) -> Claimed:
-    return claim.claim(tx, worker, Served.one(NAMESPACE, APP, None, ["send", "receive", "count"]), slots)
+def take(tx: Tx, worker: int, slots: int = 100, jobs: Sequence[str] = ("send", "receive", "count")) -> Claimed:
+    return claim.claim(tx, worker, Served.one(NAMESPACE, APP, None, list(jobs)), slots)
 
 
 def report(tx: Tx, id: str, outcome: Outcome, fence: int = 1) -> list[str]:
@@ -98,6 +111,32 @@ def test_a_resume_releases_executions_that_a_claim_is_moving_to_waiting(arena: A
         arena.wait_until_blocked(resumed)
     assert taken.result().claims == []
     assert resumed.result(PATIENCE_S)
+    assert world.status(id) is Status.QUEUED
+
+
+def test_a_deleted_job_releases_executions_that_a_claim_is_moving_to_waiting(arena: Arena, world: World) -> None:
+    job = world.define("gone")
+    id, worker = world.enqueue("gone"), world.join()
+    world.store.transact(job_pauses.pause, NAMESPACE, APP, "gone", "test")
+    with arena.held_open(take, worker, 100, ["gone"]) as taken:
+        deleted = arena.start(job_definitions.delete, NAMESPACE, job, "test")
+        arena.wait_until_blocked(deleted)
+    assert taken.result().claims == []
+    assert deleted.result(PATIENCE_S) == 0
+    assert world.status(id) is Status.QUEUED
+
+
+def test_a_deleted_job_releases_executions_of_a_pause_that_began_after_its_row_was_read(
+    arena: Arena, world: World
+) -> None:
+    job = world.define("gone")
+    id, worker, other = world.enqueue("gone"), world.join(), arena.store()
+
+    def pause_and_claim(_: JobRow | None) -> None:
+        other.transact(job_pauses.pause, NAMESPACE, APP, "gone", "test")
+        assert other.transact(take, worker, 100, ["gone"]).claims == []
+
+    world.store.transact(job_definitions.delete, NAMESPACE, job, "test", pause_and_claim)
     assert world.status(id) is Status.QUEUED
 
 

@@ -1,13 +1,18 @@
-"""Fresh PostgreSQL databases with Rota's schema.
+"""Fresh databases with Rota's schema.
 
-The first ones are copies of a database that was migrated once. A database that a test has used is emptied and renamed
-for the next test, which takes a fraction of the time of a copy. If a test has changed the schema or has filled a table,
-the database is dropped instead.
+A SQLite file is a copy of one that was migrated once, which takes an eighth of the time of the migrations.
+
+The first PostgreSQL databases are copies of a database that was migrated once. A database that a test has used is
+emptied and renamed for the next test, which takes a fraction of the time of a copy. If a test has changed the schema or
+has filled a table, the database is dropped instead.
 """
 
 from __future__ import annotations
 
+import atexit
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
@@ -15,6 +20,7 @@ from psycopg import sql
 
 from rota.clock import ManualClock
 from rota.store.postgres.store import PostgresStore
+from rota.store.sqlite.store import SqliteStore
 from tests.support import ownership, postgres
 
 TEMPLATE = "rota_template"
@@ -38,11 +44,11 @@ _CATALOG = """
         WHERE datname = current_database() AND datacl IS NULL AND datconnlimit = -1
         AND NOT EXISTS (SELECT FROM pg_db_role_setting WHERE setdatabase = pg_database.oid)
 """
+# pg_relation_size would open each of the tables, which takes twice as long.
 _FILLED = """
-    SELECT * FROM (
-        SELECT oid::regclass::text, pg_relation_size(oid) AS size FROM pg_class
-        WHERE relnamespace = 'rota'::regnamespace AND relkind = 'r'
-    ) WHERE size > 0
+    SELECT format('rota.%I', relname), size FROM pg_class CROSS JOIN pg_database
+    CROSS JOIN LATERAL pg_stat_file(format('base/%s/%s', pg_database.oid, relfilenode))
+    WHERE datname = current_database() AND relnamespace = 'rota'::regnamespace AND relkind = 'r' AND size > 0
 """
 _SEQUENCES = "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'rota'::regnamespace AND relkind = 'S'"
 
@@ -60,6 +66,15 @@ def fresh_database() -> str:
     url = _reused() or postgres.shared().create_database(template=_template())
     (of_module if ownership.is_shared() else of_test).append(url)
     return url
+
+
+def fresh_file(folder: Path, name: str = "rota.db") -> str:
+    """The URL of a SQLite file in this folder that is empty and up to date. A file that is there already is kept."""
+    path = folder / name
+    if not path.exists():
+        path.write_bytes(_template_file())
+        path.chmod(0o600)
+    return f"sqlite:///{path}"
 
 
 def release(urls: list[str]) -> None:
@@ -85,11 +100,11 @@ def _emptied(name: str) -> str | None:
     server = postgres.shared()
     renamed = server.new_name()
     names = sql.Identifier(name), sql.Identifier(renamed)
-    with server.connect() as connection:
-        connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
-        connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
-    with server.connect(renamed) as connection:
-        if _empty(connection):
+    connection = _administrator()
+    connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
+    connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*names))
+    with server.connect(renamed) as client:
+        if _empty(client):
             return renamed
     server.drop_database(renamed)
     return None
@@ -115,6 +130,14 @@ def _empty(connection: psycopg.Connection) -> bool:
 
 
 @cache
+def _administrator() -> psycopg.Connection:
+    """The connection of this process that renames databases."""
+    connection = psycopg.connect(postgres.shared().url("postgres", postgres.SUPERUSER), autocommit=True)
+    atexit.register(connection.close)
+    return connection
+
+
+@cache
 def _pristine() -> _Pristine:
     with postgres.shared().connect(_template()) as connection:
         cursor = connection.cursor()
@@ -130,6 +153,14 @@ def _pristine() -> _Pristine:
 def _copied(cursor: psycopg.Cursor, table: str) -> bytes:
     with cursor.copy(f"COPY {table} TO STDOUT".encode()) as copy:
         return b"".join(bytes(part) for part in copy)
+
+
+@cache
+def _template_file() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rota.db"
+        SqliteStore(f"sqlite:///{path}", ManualClock(), inline=True).close()
+        return path.read_bytes()
 
 
 @cache

@@ -28,6 +28,7 @@ from tests.support import ownership
 
 REPOSITORY = Path(__file__).parents[2]
 MOST_BYTES = 1_000_000
+END_S = 10.0
 _STREAMS = 3
 _AT_START = ("PYTHON", "LC_", "LANG", "TZ", "LD_")
 """The beginnings of variables that an interpreter reads when it starts."""
@@ -81,6 +82,11 @@ class _Server:
                 stdin=subprocess.DEVNULL,
             )
         self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self._ours.close()
+        self._process.wait(END_S)
 
     def ask(self, request: bytes, descriptors: list[int], timeout_s: float) -> int:
         socket.send_fds(self._ours, [request], descriptors)

@@ -21,6 +21,7 @@ from rota.store import notes, reader
 from rota.store.reader import ExecutionRow, WorkerRow
 from tests.kill.processes import children_of, spawners_of
 from tests.support import jobs
+from tests.support.databases import fresh_file
 from tests.support.waiting import PATIENCE_S, eventually
 
 REPOSITORY = Path(__file__).parents[2]
@@ -32,7 +33,7 @@ class Site:
 
     def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
-        self.url = url or f"sqlite:///{folder}/rota.db"
+        self.url = url or fresh_file(folder)
         self.app = App("engine", url=self.url)
         jobs.declare(self.app)
         registry_of(self.app).connection.store()

@@ -22,8 +22,10 @@ from rota.domain.retry import Fixed
 from rota.domain.served import Served
 from rota.domain.status import Status
 from rota.ids import IdSource
-from rota.ops import claim, control, define, enqueue, finish, fleet, submission, upkeep
+from rota.ops import claim, control, define, enqueue, finish, fleet, job_definitions, submission, upkeep
+from rota.ops.job_definitions import Wanted
 from rota.store import reader
+from rota.store.definition_reader import JobRow
 from rota.store.hints import Hint, Listener
 from rota.store.port import Store, Tx
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
@@ -75,6 +77,11 @@ class World:
         once = NO_RETRY.retry.describe()
         definitions = [Definition(name=job, retry=once) if isinstance(job, str) else job for job in jobs]
         self.store.transact(define.register, namespace, app, definitions, list(queues))
+
+    def define(self, name: str) -> JobRow:
+        """A job that the HTTP API has defined, so that it can be deleted."""
+        wanted = Wanted(app=APP, definition=Definition(name=name), source="{}", runs=None)
+        return self.store.transact(job_definitions.create, NAMESPACE, wanted, self.ids.new(), "test").row
 
     # Enqueueing.
 

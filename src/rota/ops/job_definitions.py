@@ -144,10 +144,11 @@ def delete(
         schedule.remove(tx, namespace, row.app, name, actor)
     dependencies.put(tx, (namespace, row.app, row.name), None)
     subscriptions.put(tx, namespace, row.app, row.name, None)
-    if known.paused_at is not None:
-        blockers.lift(tx, Kind.JOB_PAUSED, job_key(namespace, row.app, row.name))
     cancelled = _cancel_pending(tx, namespace, row, actor) if cancels else 0
     tx.run("bury_job", **where, actor=actor)
+    # After the row of the job is gone: deleting it waits for claims that put executions behind the pause, and the pause
+    # may be newer than `known`. Executions that wait for a pause of a job that is gone would never be released.
+    blockers.lift(tx, Kind.JOB_PAUSED, job_key(namespace, row.app, row.name))
     tx.run("bury_versions", **where, id=known.id, base=known.base)
     audit(tx, namespace, actor, "job.delete", f"{row.app}.{row.name}", before=_shown(known.source))
     return cancelled
