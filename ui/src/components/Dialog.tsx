@@ -14,9 +14,15 @@ interface Props {
 // A question, a form or the palette above the page. Esc and a click beside it close it.
 export function Dialog({ title, onClose, foot, isWide = false, children }: Props) {
   return (
-    <Modal.Root opened onClose={onClose} lockScroll={false} transitionProps={{ duration: 0 }} className={css.root}>
+    <Modal.Root
+      opened
+      onClose={onClose}
+      lockScroll={false}
+      transitionProps={{ duration: 0 }}
+      classNames={{ inner: css.inner, content: `${css.content} ${isWide ? css.wide : ""}` }}
+    >
       <Modal.Overlay className={css.overlay} />
-      <Modal.Content className={`${css.content} ${isWide ? css.wide : ""}`} classNames={{ inner: css.inner }}>
+      <Modal.Content>
         <Modal.Title className={css.title}>{title}</Modal.Title>
         <Modal.Body className={css.body}>{children}</Modal.Body>
         {foot !== undefined && <div className={css.foot}>{foot}</div>}

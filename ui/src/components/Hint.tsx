@@ -12,7 +12,7 @@ export function Hint({ text, children }: Props) {
   return (
     <Tooltip
       label={text}
-      className={css.hint}
+      classNames={{ tooltip: css.hint }}
       openDelay={300}
       events={{ hover: true, focus: true, touch: true }}
       transitionProps={{ duration: 0 }}

@@ -36,10 +36,15 @@ export function MoreMenu({ label, entries, children }: Props) {
       <Menu.Dropdown className={css.menu}>
         {entries.map((entry, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
-          <Menu.Item key={index} className={css.item} onClick={entry.run}>
-            {entry.icon !== undefined && <Icon name={entry.icon} />}
-            <span className="gr el">{entry.label}</span>
-            {entry.isOn && <Icon name="tick" />}
+          <Menu.Item
+            key={index}
+            className={css.item}
+            classNames={{ itemLabel: css.label }}
+            leftSection={entry.icon !== undefined && <Icon name={entry.icon} />}
+            rightSection={entry.isOn && <Icon name="tick" />}
+            onClick={entry.run}
+          >
+            {entry.label}
           </Menu.Item>
         ))}
       </Menu.Dropdown>

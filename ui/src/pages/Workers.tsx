@@ -53,7 +53,7 @@ function verdictOf(workers: readonly Worker[]): string {
   if (live.length === 0) return "No worker is at work";
   if (bad.length > 0)
     return `${bad.length} of ${plural(live.length, "worker")} ${bad.length === 1 ? "has" : "have"} trouble`;
-  return live.length === 1 ? "1 worker is at work" : `All ${live.length} workers are at work`;
+  return `${plural(live.length, "worker")} at work, no trouble`;
 }
 
 function supportOf(workers: readonly Worker[], since: string): string {

@@ -35,8 +35,10 @@ export function DrainButton({ worker }: { worker: Item<"/workers"> }) {
           onKeep={() => setAsking(false)}
           onAct={() => void act()}
         >
-          It claims no more executions. {plural(worker.busy, "execution")} may finish within the grace period; what does
-          not returns to its queue. The process then exits and is not replaced.
+          It claims no more executions, exits when those that it holds have ended, and is not replaced.{" "}
+          {worker.busy === 0
+            ? "It holds none now."
+            : `It holds ${plural(worker.busy, "execution")}; one that does not end within the grace period returns to its queue.`}
         </Confirm>
       )}
     </>

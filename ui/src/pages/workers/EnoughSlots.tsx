@@ -42,7 +42,7 @@ export function EnoughSlots({ load }: { load: Answer<"/load"> }) {
         <div className="row">
           <span className="gr el">{nameOf(group)}</span>
           <span className="d2 nw">
-            {group.slots} of {group.suggestedSlots}
+            {group.slots}, needs {group.suggestedSlots}
           </span>
           <State group={group} />
         </div>

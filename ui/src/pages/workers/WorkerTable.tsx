@@ -35,7 +35,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     head: <span className="unseen">actions</span>,
     cell: (worker) => <DrainButton worker={worker} />,
     isNumber: true,
-    width: 90,
+    width: 104,
   },
 ];
 
