@@ -61,7 +61,7 @@ quick: setup ## the tests without processes and PostgreSQL, for the inner loop
 
 # mypy uses one core for half a minute, so the tests begin beside it.
 test: setup ## all checks, and all tests but the long proofs (ARGS="-k name")
-	@$(MAKE) --no-print-directory --jobs 3 lint format layers
+	@$(MAKE) --no-print-directory --jobs 4 lint format layers ui-check
 	$(call step,test servers,scripts/test-servers)
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 

@@ -23,7 +23,7 @@ from rota.domain.served import Served
 from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import claim, control, define, enqueue, finish, fleet, job_definitions, submission, upkeep
-from rota.ops.job_definitions import Wanted
+from rota.ops.job_definitions import JobToStore
 from rota.store import reader
 from rota.store.definition_reader import JobRow
 from rota.store.hints import Hint, Listener
@@ -80,7 +80,7 @@ class World:
 
     def define(self, name: str) -> JobRow:
         """A job that the HTTP API has defined, so that it can be deleted."""
-        wanted = Wanted(app=APP, definition=Definition(name=name), source="{}", runs=None)
+        wanted = JobToStore(app=APP, definition=Definition(name=name), source="{}", runs=None)
         return self.store.transact(job_definitions.create, NAMESPACE, wanted, self.ids.new(), "test").row
 
     # Enqueueing.

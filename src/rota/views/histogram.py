@@ -11,7 +11,7 @@ from rota.domain.instant import moment
 from rota.domain.statistics import Label, Metric, Window
 from rota.domain.status import Status
 from rota.store import execution_reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.scan import LARGEST_PIECE, Budget
 from rota.views import statistics
@@ -45,23 +45,23 @@ class Histogram(Shape, frozen=True):
     bars: list[Bar]
 
 
-def histogram(view: View, namespace: str, wanted: Wanted, window: Window) -> Histogram:
+def histogram(view: View, namespace: str, wanted: Criteria, window: Window) -> Histogram:
     """`wanted` has no times: the window has them."""
     if only := _limits(wanted):
         return _ended(view, namespace, wanted, window, only[0])
     return _created(view, namespace, wanted, window)
 
 
-def _limits(wanted: Wanted) -> list[dict[Label, Sequence[str]]]:
+def _limits(wanted: Criteria) -> list[dict[Label, Sequence[str]]]:
     """What the statistics are limited to, in a list; an empty one if they do not have the answer."""
-    plain = Wanted(job=wanted.job, queue=wanted.queue, app=wanted.app)
+    plain = Criteria(job=wanted.job, queue=wanted.queue, app=wanted.app)
     if wanted != plain or any("/" in one or one[:1].isdigit() for one in wanted.job):
         return []
     limits = {Label.JOB: wanted.job, Label.QUEUE: wanted.queue, Label.APP: wanted.app}
     return [{label: values for label, values in limits.items() if values}]
 
 
-def _ended(view: View, namespace: str, wanted: Wanted, window: Window, only: dict[Label, Sequence[str]]) -> Histogram:
+def _ended(view: View, namespace: str, wanted: Criteria, window: Window, only: dict[Label, Sequence[str]]) -> Histogram:
     found = statistics.read(view, namespace, Asked(ENDED, [], window, only))
     bars = [dict[str, int]() for _ in range(window.points)]
     for series in found.series:
@@ -71,7 +71,7 @@ def _ended(view: View, namespace: str, wanted: Wanted, window: Window, only: dic
     return _shown(window, "ended", bars)
 
 
-def _created(view: View, namespace: str, wanted: Wanted, window: Window) -> Histogram:
+def _created(view: View, namespace: str, wanted: Criteria, window: Window) -> Histogram:
     between = msgspec.structs.replace(wanted, created_from=window.start, created_to=window.stop)
     found = execution_reader.page(view, namespace, between, Where(), MOST, Budget())
     bars = [dict[str, int]() for _ in range(window.points)]

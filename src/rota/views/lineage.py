@@ -9,7 +9,7 @@ from rota.domain.event import decode_info
 from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.store import execution_reader, reader, run_reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.reader import ExecutionRow
 from rota.store.scan import Budget
@@ -76,8 +76,8 @@ class Lineage(Shape, frozen=True):
 
 def lineage(view: View, namespace: str, id: str) -> Lineage:
     row = reader.execution(view, namespace, id)
-    children = _below(view, namespace, Wanted(parent=(row.id,)))
-    replays = _below(view, namespace, Wanted(replay_of=(row.id,)))
+    children = _below(view, namespace, Criteria(parent=(row.id,)))
+    replays = _below(view, namespace, Criteria(replay_of=(row.id,)))
     upstream = decoded(row.upstream)
     before = [str(one) for one in upstream.values()] if isinstance(upstream, dict) else []
     single = [one for one in (row.parent, row.replay_of) if one is not None]
@@ -100,7 +100,7 @@ def lineage(view: View, namespace: str, id: str) -> Lineage:
     )
 
 
-def _below(view: View, namespace: str, wanted: Wanted) -> list[str]:
+def _below(view: View, namespace: str, wanted: Criteria) -> list[str]:
     return execution_reader.page(view, namespace, wanted, Where(), MOST_COUNTED, Budget()).keys
 
 

@@ -8,7 +8,7 @@ from rota.api.execution_filter import ExecutionFilter, wanted
 from rota.api.route import NoQuery, Route
 from rota.domain.access import Scope
 from rota.store import execution_reader, reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.scan import Budget
 from rota.views import execution_forecast, lineage
@@ -32,7 +32,7 @@ async def neighbours(call: Call, query: ExecutionFilter) -> Answer:
     return shown(await call.read(_neighbours, call.namespace, call.path["execution"], wanted(query)))
 
 
-def _neighbours(view: View, namespace: str, id: str, filters: Wanted) -> Neighbours:
+def _neighbours(view: View, namespace: str, id: str, filters: Criteria) -> Neighbours:
     known = reader.execution(view, namespace, id).id
 
     def beside(is_ascending: bool) -> str | None:
