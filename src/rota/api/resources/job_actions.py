@@ -13,8 +13,8 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
-from rota.api.job_access import found, wanted, written
 from rota.api.job_body import JobBody
+from rota.api.job_requests import found, wanted, written
 from rota.api.problem import Flaw, Problem
 from rota.api.resources.enqueue import answer_one
 from rota.api.route import Route

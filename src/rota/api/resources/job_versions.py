@@ -9,7 +9,7 @@ import msgspec
 from rota.api import listing, problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.job_access import found
+from rota.api.job_requests import found
 from rota.api.query import Page
 from rota.api.route import Route
 from rota.domain.access import Scope

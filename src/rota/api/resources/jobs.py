@@ -10,8 +10,8 @@ from rota.api import body as bodies
 from rota.api import definitions, listing, revision
 from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
-from rota.api.job_access import condition, found, wanted, written
 from rota.api.job_body import JobBody, JobPatch
+from rota.api.job_requests import condition, found, wanted, written
 from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
 from rota.api.route import Route
