@@ -51,8 +51,8 @@ from rota.store.pending_call import PendingCall
 from rota.store.port import Tx
 from rota.store.postgres import session as postgres_session
 from rota.store.postgres.url import DEFAULT_SCHEMA
-from rota.store.session import Session
 from rota.store.sqlite import store as sqlite
+from rota.store.transaction_base import Session
 from tests.simulation import runner
 from tests.simulation.store import FailingTx
 

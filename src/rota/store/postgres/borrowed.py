@@ -28,7 +28,7 @@ from rota.store.postgres.bus import MOST_BYTES
 from rota.store.postgres.link import CLOCK
 from rota.store.postgres.session import PARAMETER, Statement, bind, load
 from rota.store.postgres.url import Address
-from rota.store.session import Session
+from rota.store.transaction_base import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")

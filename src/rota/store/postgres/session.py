@@ -23,7 +23,7 @@ from rota.clock import Clock, SystemClock
 from rota.store import statements
 from rota.store.port import Row
 from rota.store.postgres.link import CLOCK, Link, checked
-from rota.store.session import Session
+from rota.store.transaction_base import Session
 
 T = TypeVar("T")
 PIECE = 1000

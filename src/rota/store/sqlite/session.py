@@ -15,8 +15,8 @@ import msgspec
 from rota.clock import Clock
 from rota.store import statements
 from rota.store.port import Row
-from rota.store.session import Session, decoder
 from rota.store.statements import on_table
+from rota.store.transaction_base import Session, decoder
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
