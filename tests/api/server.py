@@ -51,7 +51,7 @@ class Server:
         granted = frozenset(scopes or (SCOPES[role] if role else ()))
         given = name or f"{role or 'scoped'}-{text[-4:]}"
         grant = Grant(actor=given, scopes=granted, namespaces=namespaces, role=role, **about)
-        wanted = token_ops.Wanted(id=self.services.ids.new(), text=text, grant=grant, expires_at=expires_at)
+        wanted = token_ops.TokenToMake(id=self.services.ids.new(), text=text, grant=grant, expires_at=expires_at)
         home = "default" if namespaces == ("*",) else namespaces[0]
         everything = msgspec.structs.replace(LOCAL, scopes=frozenset(Scope))
         self.store.transact(token_ops.make, home, wanted, everything)

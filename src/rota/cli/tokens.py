@@ -87,7 +87,7 @@ def create(
     )
     text = _text(database, grant)
     until = database.clock.now() + round(expires * MICROSECONDS)
-    wanted = ops.Wanted(id=IdSource(database.clock).new(), text=text, grant=grant, expires_at=until)
+    wanted = ops.TokenToMake(id=IdSource(database.clock).new(), text=text, grant=grant, expires_at=until)
     own = Grant(actor=database.actor, scopes=frozenset(Scope), namespaces=LOCAL.namespaces)
     _print(database.transact(_made, database.namespace, wanted, own), as_json=as_json)
 
@@ -122,7 +122,7 @@ def revoke(database: Database, name: str) -> None:
     output.message(f"token {name} is revoked; servers notice it within 5 s")
 
 
-def _made(tx: Tx, namespace: str, wanted: ops.Wanted, own: Grant) -> NewToken:
+def _made(tx: Tx, namespace: str, wanted: ops.TokenToMake, own: Grant) -> NewToken:
     return views.new_token(ops.make(tx, namespace, wanted, own), tx.now, wanted.text)
 
 

@@ -18,7 +18,7 @@ from rota.store.access_reader import IDLE_S, LONGEST_S, TokenRow
 from rota.store.port import Tx
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class TokenToMake(msgspec.Struct, frozen=True, kw_only=True):
     """A token to be made. `grant.actor` is its name."""
 
     id: str
@@ -28,7 +28,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None
 
 
-def make(tx: Tx, namespace: str, wanted: Wanted, own: Grant) -> TokenRow:
+def make(tx: Tx, namespace: str, wanted: TokenToMake, own: Grant) -> TokenRow:
     """Refuses rights that the caller does not have itself."""
     grant = wanted.grant
     name = names.check(grant.actor, "a token's name")

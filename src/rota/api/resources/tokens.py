@@ -74,7 +74,7 @@ async def create(call: Call, query: NoQuery, body: TokenIn) -> Answer:
         call.services.clock.secret_bits(texts.SECRET_BITS),
         texts.WORKER_PREFIX if grant.scopes == {Scope.WORK} else texts.PREFIX,
     )
-    wanted = ops.Wanted(id=call.services.ids.new(), text=text, grant=grant, expires_at=_expiry(body, call))
+    wanted = ops.TokenToMake(id=call.services.ids.new(), text=text, grant=grant, expires_at=_expiry(body, call))
 
     def show(tx: Tx, row: TokenRow) -> Answer:
         shape = views.new_token(row, tx.now, text)
