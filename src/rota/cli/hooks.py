@@ -13,7 +13,7 @@ from rota.domain import hook as rules
 from rota.domain.hook import Dedupe, Rules, Scheme
 from rota.ids import IdSource
 from rota.ops import hooks as ops
-from rota.ops.hooks import Wanted
+from rota.ops.hooks import HookToStore
 from rota.store import hook_reader
 from rota.store.port import Tx
 from rota.views import hook as views
@@ -83,7 +83,7 @@ def create(
     has_dedupe = dedupe_header is not None or dedupe_pointer is not None
     dedupe = Dedupe(header=dedupe_header, pointer=dedupe_pointer) if has_dedupe else None
     kind = Scheme(scheme)
-    wanted = Wanted(
+    wanted = HookToStore(
         name=name,
         event=event,
         rules=Rules(kind, dedupe, signature_header, timestamp_header),
@@ -125,7 +125,7 @@ def delete(database: Database, name: str) -> None:
     output.message(f"hook {name} is deleted")
 
 
-def _made(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: Wanted, actor: str) -> NewHook:
+def _made(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: HookToStore, actor: str) -> NewHook:
     return views.new_hook(ops.make(tx, namespace, id, key, secret, wanted, actor), tx.now, secret)
 
 

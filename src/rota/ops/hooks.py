@@ -19,8 +19,8 @@ from rota.store.port import Tx
 MOST_DESCRIPTION = 1000
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook is to be."""
+class HookToStore(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a hook that a caller wants to create, or to give to an existing hook."""
 
     name: str
     event: str
@@ -32,7 +32,7 @@ class NameTaken(Conflict):
     code = "name_taken"
 
 
-def make(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: Wanted, actor: str) -> HookRow:
+def make(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: HookToStore, actor: str) -> HookRow:
     """`secret` is the text that the sender has; `key` the random part of the address."""
     wanted = _checked(wanted)
     scheme = wanted.rules.scheme
@@ -45,7 +45,7 @@ def make(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: Wanted,
     return hook_reader.hook(tx, namespace, id)
 
 
-def change(tx: Tx, namespace: str, id: str, wanted: Wanted, actor: str) -> HookRow:
+def change(tx: Tx, namespace: str, id: str, wanted: HookToStore, actor: str) -> HookRow:
     """The scheme cannot change, because a secret is of one scheme."""
     found = hook_reader.locked(tx, namespace, id)
     wanted, before = _checked(wanted), of_row(found)
@@ -75,11 +75,11 @@ def delete(tx: Tx, namespace: str, id: str, actor: str) -> None:
     audit(tx, namespace, actor, "hook.delete", found.name, before=_shown(of_row(found)))
 
 
-def of_row(row: HookRow) -> Wanted:
-    return Wanted(name=row.name, event=row.event, rules=row.rules, description=row.description)
+def of_row(row: HookRow) -> HookToStore:
+    return HookToStore(name=row.name, event=row.event, rules=row.rules, description=row.description)
 
 
-def _checked(wanted: Wanted) -> Wanted:
+def _checked(wanted: HookToStore) -> HookToStore:
     names.check(wanted.name, "a hook's name")
     if is_id(wanted.name.lower()):
         raise DefinitionError("a hook's name cannot have the form of an id")
@@ -89,7 +89,7 @@ def _checked(wanted: Wanted) -> Wanted:
     return msgspec.structs.replace(wanted, rules=hook.checked(wanted.rules))
 
 
-def _columns(wanted: Wanted) -> dict[str, Any]:
+def _columns(wanted: HookToStore) -> dict[str, Any]:
     dedupe = wanted.rules.dedupe
     return {
         "name": wanted.name,
@@ -102,7 +102,7 @@ def _columns(wanted: Wanted) -> dict[str, Any]:
     }
 
 
-def _shown(wanted: Wanted) -> dict[str, Any]:
+def _shown(wanted: HookToStore) -> dict[str, Any]:
     return {"scheme": wanted.rules.scheme, **_columns(wanted)}
 
 

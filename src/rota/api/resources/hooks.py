@@ -17,7 +17,7 @@ from rota.domain import hook as rules
 from rota.domain.access import Scope
 from rota.domain.hook import Dedupe, Rules, Scheme
 from rota.ops import hooks as ops
-from rota.ops.hooks import Wanted
+from rota.ops.hooks import HookToStore
 from rota.store import hook_reader
 from rota.store.hook_reader import HookRow
 from rota.store.port import Tx
@@ -72,7 +72,7 @@ async def hooks(call: Call, query: NamedPage) -> Answer:
 
 
 async def create(call: Call, query: Dry, body: HookIn) -> Answer:
-    wanted = Wanted(
+    wanted = HookToStore(
         name=body.name,
         event=body.event,
         rules=Rules(body.scheme, body.dedupe, body.signature_header, body.timestamp_header),
@@ -140,7 +140,7 @@ async def rotate(call: Call, query: Dry, body: RotateHook | None) -> Answer:
     return await call.act(show, apply)
 
 
-def _changed(now: Wanted, body: HookChange) -> Wanted:
+def _changed(now: HookToStore, body: HookChange) -> HookToStore:
     named: dict[str, Any] = {
         name: value for name, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET
     }
