@@ -25,7 +25,7 @@ from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.unique import check_key
 from rota.executors import data_jobs
-from rota.ops.job_definitions import Wanted
+from rota.ops.job_definitions import JobToStore
 from rota.sdk.registered_job import RegisteredJob
 from rota.sdk.registry import Registry
 from rota.sdk.schedule_options import specs
@@ -46,7 +46,7 @@ def app_of(body: JobBody) -> str:
     return body.app or DEFAULT_APP
 
 
-def wanted(view: View, namespace: str, body: JobBody, settings: Settings, template: str | None = None) -> Wanted:
+def wanted(view: View, namespace: str, body: JobBody, settings: Settings, template: str | None = None) -> JobToStore:
     """The job that a body describes. A Problem names the members that are wrong."""
     app = app_of(body)
     with at("/app"):
@@ -73,7 +73,7 @@ def wanted(view: View, namespace: str, body: JobBody, settings: Settings, templa
     )
     _check_parameters(body)
     source = msgspec.json.encode(_source(body, app, definition, shown)).decode()
-    return Wanted(
+    return JobToStore(
         app=app,
         definition=definition,
         source=source,

@@ -14,7 +14,7 @@ from rota.api.problem import Problem
 from rota.api.route import BASE
 from rota.executors import kinds
 from rota.ops import job_definitions
-from rota.ops.job_definitions import NameTaken, Wanted, Written
+from rota.ops.job_definitions import JobToStore, NameTaken, Written
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
@@ -41,7 +41,7 @@ def _shown(call: Call, tx: Tx, done: Written) -> Answer:
     return created(shape, f"{BASE}/jobs/{done.row.id}", headers=headers)
 
 
-def wanted(call: Call, tx: Tx, body: JobBody, template: str | None = None) -> Wanted:
+def wanted(call: Call, tx: Tx, body: JobBody, template: str | None = None) -> JobToStore:
     """What the body describes, if the caller may define a job with such a target."""
     if body.template is not None:
         body, template = templating.filled(tx, call.namespace, body)

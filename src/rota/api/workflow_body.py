@@ -10,7 +10,7 @@ import msgspec
 from rota.api import named
 from rota.api.problem import Flaw, Problem
 from rota.domain.errors import DefinitionError, WorkflowError
-from rota.ops.job_definitions import Wanted
+from rota.ops.job_definitions import JobToStore
 from rota.sdk.workflow.from_file import definition_from_file
 from rota.store import workflow_reader
 from rota.store.port import View
@@ -18,7 +18,7 @@ from rota.store.port import View
 DEFAULT_APP = "default"
 
 
-def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: str | None = None) -> Wanted:
+def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: str | None = None) -> JobToStore:
     """The workflow that the data describes, or a problem that points into it. `name` is the one of the path."""
     if name is not None and data.get("name") not in (None, name):
         raise _flaw("bad_field", f"the name in the definition must be that of the path, {name}", "/name")
@@ -33,7 +33,7 @@ def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: 
     except DefinitionError as error:
         raise _flaw("bad_definition", str(error), "") from None
     source = msgspec.json.encode(definition.target["graph"]).decode()
-    return Wanted(app=app, definition=definition, source=source, runs=None)
+    return JobToStore(app=app, definition=definition, source=source, runs=None)
 
 
 def merged(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

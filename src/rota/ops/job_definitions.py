@@ -61,7 +61,7 @@ class Cycle(DefinitionError):
     code = "cycle"
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class JobToStore(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of a job that a caller wants to store."""
 
     app: str
@@ -94,7 +94,7 @@ def anything(_: JobRow | None) -> None:
     """The condition of a caller that expects nothing."""
 
 
-def create(tx: Tx, namespace: str, wanted: Wanted, id: str, actor: str) -> Written:
+def create(tx: Tx, namespace: str, wanted: JobToStore, id: str, actor: str) -> Written:
     define.lock(tx, namespace, wanted.app)
     known = _named(tx, namespace, wanted.app, wanted.definition.name)
     if known is not None:
@@ -102,7 +102,7 @@ def create(tx: Tx, namespace: str, wanted: Wanted, id: str, actor: str) -> Writt
     return Written(_write(tx, namespace, wanted, None, id, actor), is_new=True)
 
 
-def put(tx: Tx, namespace: str, wanted: Wanted, id: str, actor: str, condition: Condition = anything) -> Written:
+def put(tx: Tx, namespace: str, wanted: JobToStore, id: str, actor: str, condition: Condition = anything) -> Written:
     """Creates or replaces the job of that name. The same content changes nothing."""
     define.lock(tx, namespace, wanted.app)
     known = _named(tx, namespace, wanted.app, wanted.definition.name)
@@ -113,7 +113,12 @@ def put(tx: Tx, namespace: str, wanted: Wanted, id: str, actor: str, condition: 
 
 
 def change(
-    tx: Tx, namespace: str, row: JobRow, build: Callable[[JobRow], Wanted], actor: str, condition: Condition = anything
+    tx: Tx,
+    namespace: str,
+    row: JobRow,
+    build: Callable[[JobRow], JobToStore],
+    actor: str,
+    condition: Condition = anything,
 ) -> Written:
     """Locks the app, reads the job again, and replaces its definition by what `build` returns for that row."""
     define.lock(tx, namespace, row.app)
@@ -165,7 +170,7 @@ def _refuse_code(row: JobRow) -> None:
         raise DefinedInCode(f"the job {row.name} of app {row.app} is defined in {where}: change it there and deploy")
 
 
-def _replaced(tx: Tx, namespace: str, known: JobRow, wanted: Wanted, actor: str) -> Written:
+def _replaced(tx: Tx, namespace: str, known: JobRow, wanted: JobToStore, actor: str) -> Written:
     _refuse_code(known)
     if (wanted.app, wanted.definition.name) != (known.app, known.name):
         raise DefinitionError("a job keeps its name and its app: make another job, and delete this one")
@@ -175,7 +180,7 @@ def _replaced(tx: Tx, namespace: str, known: JobRow, wanted: Wanted, actor: str)
     return Written(_write(tx, namespace, wanted, known, known.id, actor))
 
 
-def _write(tx: Tx, namespace: str, wanted: Wanted, known: JobRow | None, id: str, actor: str) -> JobRow:
+def _write(tx: Tx, namespace: str, wanted: JobToStore, known: JobRow | None, id: str, actor: str) -> JobRow:
     about, app = wanted.definition, wanted.app
     where = _where(namespace, wanted)
     _refuse_cycle(tx, namespace, wanted)
@@ -212,7 +217,7 @@ def _write(tx: Tx, namespace: str, wanted: Wanted, known: JobRow | None, id: str
     return row
 
 
-def _set_schedules(tx: Tx, namespace: str, wanted: Wanted, actor: str) -> None:
+def _set_schedules(tx: Tx, namespace: str, wanted: JobToStore, actor: str) -> None:
     """Makes the job's own schedules those that are wanted. Others that were made for it at run time stay."""
     name = wanted.definition.name
     names = {name if number == 1 else f"{name}:{number}": spec for number, spec in enumerate(wanted.schedules, 1)}
@@ -223,7 +228,7 @@ def _set_schedules(tx: Tx, namespace: str, wanted: Wanted, actor: str) -> None:
         schedule.put(tx, namespace, wanted.app, one, spec, actor, origin=API)
 
 
-def _refuse_cycle(tx: Tx, namespace: str, wanted: Wanted) -> None:
+def _refuse_cycle(tx: Tx, namespace: str, wanted: JobToStore) -> None:
     own = JobRef(wanted.app, wanted.definition.name)
     known: dict[JobRef, list[JobRef]] = {}
     for edge in edges(tx, namespace):
@@ -240,7 +245,7 @@ def _cancel_pending(tx: Tx, namespace: str, row: JobRow, actor: str) -> int:
     return len(found)
 
 
-def _where(namespace: str, wanted: Wanted) -> dict[str, str]:
+def _where(namespace: str, wanted: JobToStore) -> dict[str, str]:
     return {"namespace": namespace, "app": wanted.app, "job": wanted.definition.name}
 
 

@@ -23,7 +23,7 @@ from rota.api.waiting import wait_s
 from rota.domain.access import Scope
 from rota.domain.callback import is_reserved
 from rota.ops import enqueue, job_definitions, job_pauses
-from rota.ops.job_definitions import Deleted, Wanted, Written
+from rota.ops.job_definitions import Deleted, JobToStore, Written
 from rota.ops.submission import Accepted
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
@@ -135,7 +135,7 @@ async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
     def return_to(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             number = known.base + body.version
             versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
             if not versions or versions[0].source is None:

@@ -19,7 +19,7 @@ from rota.domain.access import Scope
 from rota.executors import kinds
 from rota.ids import is_id
 from rota.ops import job_definitions
-from rota.ops.job_definitions import Wanted, Written
+from rota.ops.job_definitions import JobToStore, Written
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
@@ -168,7 +168,7 @@ async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     def change(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             if known.source is None:
                 raise _in_code(known)
             members = definitions.merged(msgspec.json.decode(known.source, type=dict[str, Any]), given)

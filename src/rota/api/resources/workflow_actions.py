@@ -22,7 +22,7 @@ from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.status import Status
 from rota.ops import enqueue, job_definitions, job_pauses
-from rota.ops.job_definitions import Deleted, Wanted, Written
+from rota.ops.job_definitions import Deleted, JobToStore, Written
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.options import Options, applied
 from rota.store import definition_reader, reader
@@ -115,7 +115,7 @@ async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
     def act(tx: Tx) -> Written:
         row = find(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             found = _version(tx, call, known, str(body.version))
             if found is None or found.source is None:
                 words = f"workflow {known.name} has no version {body.version} that the API has defined"

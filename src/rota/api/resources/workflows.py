@@ -19,7 +19,7 @@ from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
 from rota.executors import kinds
 from rota.ops import job_definitions
-from rota.ops.job_definitions import HasDependents, NameTaken, Wanted, Written
+from rota.ops.job_definitions import HasDependents, JobToStore, NameTaken, Written
 from rota.store import definition_reader, workflow_reader
 from rota.store.definition_reader import Ambiguous, JobRow
 from rota.store.port import Tx, View
@@ -99,7 +99,7 @@ async def change(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
     def act(tx: Tx) -> Written:
         row = find(tx, call, query.app)
 
-        def build(known: JobRow) -> Wanted:
+        def build(known: JobRow) -> JobToStore:
             data = merged(msgspec.json.decode(known.source or "{}"), body)
             return workflow_body.wanted(tx, call.namespace, known.app, data, known.name)
 
