@@ -51,8 +51,8 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] | None = None
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Which lines of which execution."""
+class LogRange(msgspec.Struct, frozen=True):
+    """Which lines of which execution a request reads, after the defaults of its query are applied."""
 
     id: str
     after: Position
@@ -63,7 +63,9 @@ class Wanted(msgspec.Struct, frozen=True):
 
 async def logs(call: Call, query: LogQuery) -> Answer:
     media = accept.chosen(call.headers, MEDIA)
-    wanted = Wanted(call.path["execution"], await _start(call, query, media), query.attempt, query.stream, query.limit)
+    wanted = LogRange(
+        call.path["execution"], await _start(call, query, media), query.attempt, query.stream, query.limit
+    )
     if media == JSON:
         return shown(await _page(call, wanted, wanted.after, query.limit or 50))
     await _page(call, wanted, wanted.after, 1)  # An unknown execution is refused before the stream begins.
@@ -103,11 +105,11 @@ async def _start(call: Call, query: LogQuery, media: str) -> Position:
     return notes.START
 
 
-async def _page(call: Call, wanted: Wanted, after: Position, most: int) -> LogPage:
+async def _page(call: Call, wanted: LogRange, after: Position, most: int) -> LogPage:
     return await call.read(views.log_page, call.namespace, wanted.id, after, wanted.fence, wanted.stream, most)
 
 
-async def _all(call: Call, wanted: Wanted, encode: Callable[[Iterable[LogLine]], bytes]) -> AsyncIterator[bytes]:
+async def _all(call: Call, wanted: LogRange, encode: Callable[[Iterable[LogLine]], bytes]) -> AsyncIterator[bytes]:
     """The lines that are there now."""
     after, left = wanted.after, wanted.limit
     while True:
@@ -120,7 +122,7 @@ async def _all(call: Call, wanted: Wanted, encode: Callable[[Iterable[LogLine]],
             return
 
 
-async def _events(call: Call, wanted: Wanted) -> AsyncIterator[bytes]:
+async def _events(call: Call, wanted: LogRange) -> AsyncIterator[bytes]:
     """Until the log is over, the client leaves, its token ends, or the server stops."""
     feed, clock = call.services.feed, call.services.clock
     owner = call.grant.token_id or call.address
@@ -148,7 +150,7 @@ class _Follower:
     """Reads lines as they are written. The lines of an attempt are held back until the one before it had time to write
     its last ones."""
 
-    def __init__(self, call: Call, wanted: Wanted) -> None:
+    def __init__(self, call: Call, wanted: LogRange) -> None:
         self._call, self._wanted = call, wanted
         self._after, self._left = wanted.after, wanted.limit
         self._waits_until: float | None = None
