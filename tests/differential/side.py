@@ -15,7 +15,7 @@ from rota.clock import ManualClock
 from rota.domain.errors import RotaError, StoreError
 from rota.ops.claim import Claimed, Mark
 from rota.ops.upkeep import Chores
-from rota.store.hints import CancelAsked, Due, Ended, Hint, Ready, Wanted
+from rota.store.hints import CancelAsked, Due, Ended, EndWanted, Hint, Ready
 from rota.store.port import Store
 from rota.store.postgres.store import PostgresStore
 from rota.store.reader import WorkerRow
@@ -143,7 +143,7 @@ class Side(ABC):
                 return "ready", sorted((self._lane(lane), rank) for lane, rank in hint.lanes.items())
             case CancelAsked():
                 return "cancel", self._place(hint.worker)
-            case Ended() | Wanted():
+            case Ended() | EndWanted():
                 return type(hint).__name__, sorted(hint.ids)
             case Due():
                 return "due", hint.at

@@ -25,7 +25,7 @@ from rota.api.services import Services
 from rota.domain import duration
 from rota.domain.errors import DefinitionError, RotaError
 from rota.store import enqueue_reader
-from rota.store.hints import Ended, Listener, Wanted
+from rota.store.hints import Ended, EndWanted, Listener
 
 LONGEST_S = 60.0
 LOOK_S = 1.0
@@ -140,7 +140,7 @@ class Waits:
 
     def _announce_new(self) -> None:
         ids, self._new = self._new, []
-        self._services.store.bus.send([Wanted(tuple(ids))])
+        self._services.store.bus.send([EndWanted(tuple(ids))])
 
     def _hear(self) -> None:
         if self._listener is not None:
@@ -171,5 +171,5 @@ class Waits:
             now = self._services.clock.monotonic()
             if self._waits and now - announced_at >= ANNOUNCE_S:
                 announced_at = now
-                self._services.store.bus.send([Wanted(tuple(self._waits))])
+                self._services.store.bus.send([EndWanted(tuple(self._waits))])
         self._silence()

@@ -25,7 +25,7 @@ from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Parent
 from rota.sdk.connection import Connection
 from rota.store import reader, schedule_reader
-from rota.store.hints import Ended, Listener, Wanted
+from rota.store.hints import Ended, EndWanted, Listener
 from rota.store.port import View
 from rota.store.reader import Ending, Filter
 from rota.views import attempt, dead_letter, event, execution, run, tick, workflow
@@ -235,7 +235,7 @@ class StoreClient:
     def _listen(self, id: str) -> Listener:
         bus = self._connection.store().bus
         listener = bus.listen(Ended)
-        bus.send([Wanted((id,))])
+        bus.send([EndWanted((id,))])
         return listener
 
     def _sleep(self, id: str, listener: Listener, until: float) -> None:

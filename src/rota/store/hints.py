@@ -50,7 +50,7 @@ class CancelAsked(msgspec.Struct, frozen=True, tag="cancel"):
     worker: Number
 
 
-class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
+class EndWanted(msgspec.Struct, frozen=True, tag="wanted"):
     """A process waits for the end of these executions. On PostgreSQL, only such ends are sent."""
 
     ids: tuple[Id, ...]
@@ -65,7 +65,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
     for others."""
 
 
-Hint = Ready | Due | CancelAsked | Wanted | Ended
+Hint = Ready | Due | CancelAsked | EndWanted | Ended
 _decode = msgspec.json.Decoder(list[Hint]).decode
 
 
@@ -129,7 +129,7 @@ def merged(hints: Iterable[Hint]) -> list[Hint]:
                 due = hint.at if due is None else min(due, hint.at)
             case CancelAsked():
                 cancels.add(hint.worker)
-            case Wanted():
+            case EndWanted():
                 wanted.extend(hint.ids)
             case Ended():
                 ended.extend(hint.ids)
@@ -139,7 +139,7 @@ def merged(hints: Iterable[Hint]) -> list[Hint]:
     if due is not None:
         result.append(Due(due))
     if wanted:
-        result.append(Wanted(tuple(wanted)))
+        result.append(EndWanted(tuple(wanted)))
     if ended:
         result.append(Ended(tuple(ended)))
     return result

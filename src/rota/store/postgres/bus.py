@@ -2,7 +2,7 @@
 
 A thread sends the hints after the commit, many in one NOTIFY: a NOTIFY in every transaction would cost a quarter of the
 throughput, and a listener in every worker process nearly all of it. The ends of executions are sent only if a process
-has announced (`Wanted`) that it waits for them. LISTEN does not work behind a pooler: there hints are sent and every
+has announced (`EndWanted`) that it waits for them. LISTEN does not work behind a pooler: there hints are sent and every
 process polls, unless a direct URL is given for listening.
 """
 
@@ -21,7 +21,7 @@ import msgspec
 import psycopg
 
 from rota.clock import MACHINE
-from rota.store.hints import Ended, Hint, HintDecoder, Listener, Wanted, merged
+from rota.store.hints import Ended, EndWanted, Hint, HintDecoder, Listener, merged
 from rota.store.pipe_listener import PipeListener
 from rota.store.postgres.errors import translated
 from rota.store.postgres.link import Link, checked
@@ -201,7 +201,7 @@ class PostgresBus:
         with self._lock:
             listeners = list(self._listeners)
             for hint in hints:
-                if isinstance(hint, Wanted):
+                if isinstance(hint, EndWanted):
                     self._remember(hint.ids)
         for listener in listeners:
             listener.put(hints)
@@ -254,8 +254,8 @@ class PostgresBus:
 
 def _payloads(hints: Sequence[Hint]) -> list[str]:
     """Payloads for NOTIFY. A hint for too many lanes is dropped: the workers also poll."""
-    pieces: list[list[Hint]] = [[hint for hint in hints if not isinstance(hint, Ended | Wanted)]]
-    for kind in (Wanted, Ended):
+    pieces: list[list[Hint]] = [[hint for hint in hints if not isinstance(hint, Ended | EndWanted)]]
+    for kind in (EndWanted, Ended):
         ids = [id for hint in hints if isinstance(hint, kind) for id in hint.ids]
         pieces += [[kind(tuple(ids[start : start + MOST_IDS]))] for start in range(0, len(ids), MOST_IDS)]
     texts = [_encode(piece).decode() for piece in pieces if piece]
