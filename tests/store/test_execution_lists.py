@@ -14,7 +14,7 @@ from rota.clock import ManualClock
 from rota.domain.outcome import Error, Failed
 from rota.domain.status import Status
 from rota.store import execution_reader, reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.opening import open_store
 from rota.store.scan import Budget
 from tests.support.databases import fresh_database
@@ -70,42 +70,42 @@ def _all(world: World) -> Rows:
     return {row.id: row for row in world.store.read(reader.executions, NAMESPACE, reader.Filter(limit=1000))}
 
 
-FILTERS: dict[str, tuple[Wanted, Callable[[reader.ExecutionRow], bool]]] = {
-    "all": (Wanted(), lambda _: True),
-    "job": (Wanted(job=("send",)), lambda row: row.job == "send"),
-    "jobs": (Wanted(job=("send", "count")), lambda row: row.job in ("send", "count")),
-    "unknown job": (Wanted(job=("nosuch",)), lambda _: False),
-    "app and job": (Wanted(job=("shop/send",)), lambda row: row.job == "send"),
-    "app": (Wanted(app=("other",)), lambda _: False),
-    "queue": (Wanted(queue=("q1",)), lambda row: row.queue == "q1"),
-    "tag": (Wanted(tag=("t1",)), lambda row: '"t1"' in (row.tags or "")),
-    "tags": (Wanted(tag=("t1", "u3")), lambda row: '"t1"' in (row.tags or "") and '"u3"' in (row.tags or "")),
-    "actor": (Wanted(actor=("a1", "a2")), lambda row: row.actor in ("a1", "a2")),
-    "key": (Wanted(key=("k4", "k19")), lambda row: row.key in ("k4", "k19")),
+FILTERS: dict[str, tuple[Criteria, Callable[[reader.ExecutionRow], bool]]] = {
+    "all": (Criteria(), lambda _: True),
+    "job": (Criteria(job=("send",)), lambda row: row.job == "send"),
+    "jobs": (Criteria(job=("send", "count")), lambda row: row.job in ("send", "count")),
+    "unknown job": (Criteria(job=("nosuch",)), lambda _: False),
+    "app and job": (Criteria(job=("shop/send",)), lambda row: row.job == "send"),
+    "app": (Criteria(app=("other",)), lambda _: False),
+    "queue": (Criteria(queue=("q1",)), lambda row: row.queue == "q1"),
+    "tag": (Criteria(tag=("t1",)), lambda row: '"t1"' in (row.tags or "")),
+    "tags": (Criteria(tag=("t1", "u3")), lambda row: '"t1"' in (row.tags or "") and '"u3"' in (row.tags or "")),
+    "actor": (Criteria(actor=("a1", "a2")), lambda row: row.actor in ("a1", "a2")),
+    "key": (Criteria(key=("k4", "k19")), lambda row: row.key in ("k4", "k19")),
     **{
-        status.value: (Wanted(status=(status,)), lambda row, status=status: row.status is status)  # type: ignore[misc]
+        status.value: (Criteria(status=(status,)), lambda row, status=status: row.status is status)  # type: ignore[misc]
         for status in Status
     },
     "failed or queued": (
-        Wanted(status=(Status.FAILED, Status.QUEUED)),
+        Criteria(status=(Status.FAILED, Status.QUEUED)),
         lambda row: row.status in (Status.FAILED, Status.QUEUED),
     ),
     "failed sends": (
-        Wanted(status=(Status.FAILED,), job=("send",)),
+        Criteria(status=(Status.FAILED,), job=("send",)),
         lambda row: row.status is Status.FAILED and row.job == "send",
     ),
-    "reason": (Wanted(reason=("retries_exhausted",)), lambda row: row.reason == "retries_exhausted"),
-    "error type": (Wanted(error_type=("KeyError",)), lambda row: "KeyError" in (row.error or "")),
-    "error": (Wanted(error='NO "LUCK"'), lambda row: "luck" in (row.error or "")),
-    "an injection": (Wanted(error="' OR 1=1--"), lambda _: False),
-    "dead": (Wanted(dead=True), lambda row: row.status is Status.FAILED),
-    "dead sends": (Wanted(dead=True, job=("send",)), lambda row: row.status is Status.FAILED and row.job == "send"),
-    "not dead": (Wanted(dead=False), lambda row: row.status is not Status.FAILED),
-    "worker": (Wanted(worker=("w",)), lambda row: row.worker == "w"),
-    "unknown worker": (Wanted(worker=("nosuch",)), lambda _: False),
-    "parent": (Wanted(parent=("$parent",)), lambda row: row.parent is not None),
-    "replay": (Wanted(replay_of=("$replay",)), lambda row: row.replay_of is not None),
-    "no id": (Wanted(run=("nosuch",)), lambda _: False),
+    "reason": (Criteria(reason=("retries_exhausted",)), lambda row: row.reason == "retries_exhausted"),
+    "error type": (Criteria(error_type=("KeyError",)), lambda row: "KeyError" in (row.error or "")),
+    "error": (Criteria(error='NO "LUCK"'), lambda row: "luck" in (row.error or "")),
+    "an injection": (Criteria(error="' OR 1=1--"), lambda _: False),
+    "dead": (Criteria(dead=True), lambda row: row.status is Status.FAILED),
+    "dead sends": (Criteria(dead=True, job=("send",)), lambda row: row.status is Status.FAILED and row.job == "send"),
+    "not dead": (Criteria(dead=False), lambda row: row.status is not Status.FAILED),
+    "worker": (Criteria(worker=("w",)), lambda row: row.worker == "w"),
+    "unknown worker": (Criteria(worker=("nosuch",)), lambda _: False),
+    "parent": (Criteria(parent=("$parent",)), lambda row: row.parent is not None),
+    "replay": (Criteria(replay_of=("$replay",)), lambda row: row.replay_of is not None),
+    "no id": (Criteria(run=("nosuch",)), lambda _: False),
 }
 
 
@@ -133,14 +133,14 @@ def test_a_list_has_what_matches_and_pages_join_in_both_directions(
 def test_a_page_of_a_namespace_with_very_many_jobs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = list(_all(world))
     monkeypatch.setattr(execution_reader, "MOST_JOBS", 2)
-    assert _paged(world, Wanted(), False, Budget()) == expected
+    assert _paged(world, Criteria(), False, Budget()) == expected
 
 
 def test_times_are_those_of_the_database(world: World) -> None:
     rows = _all(world)
     times = sorted(row.created_at for row in rows.values())
     low, high = times[10], times[30]
-    found = _paged(world, Wanted(created_from=low, created_to=high), False, Budget())
+    found = _paged(world, Criteria(created_from=low, created_to=high), False, Budget())
     assert found == [id for id, row in rows.items() if low <= row.created_at < high]
 
 
@@ -149,7 +149,7 @@ def test_queued_executions_by_rank_are_in_the_order_of_claims(world: World) -> N
     found, after = [], None
     while True:
         page = world.store.read(
-            execution_reader.page_by_rank, NAMESPACE, "q0", Wanted(), after, 3, Budget(rows=8), back=False
+            execution_reader.page_by_rank, NAMESPACE, "q0", Criteria(), after, 3, Budget(rows=8), back=False
         )
         found += page.keys
         if not page.has_more:
@@ -158,12 +158,12 @@ def test_queued_executions_by_rank_are_in_the_order_of_claims(world: World) -> N
     assert sorted(queued) == sorted(id for _, id in found)
     assert found == sorted(found)
     back = world.store.read(
-        execution_reader.page_by_rank, NAMESPACE, "q0", Wanted(), found[4], 100, Budget(), back=True
+        execution_reader.page_by_rank, NAMESPACE, "q0", Criteria(), found[4], 100, Budget(), back=True
     )
     assert back.keys == found[3::-1]
 
 
-def _paged(world: World, wanted: Wanted, is_ascending: bool, budget: Budget) -> list[str]:
+def _paged(world: World, wanted: Criteria, is_ascending: bool, budget: Budget) -> list[str]:
     found: list[str] = []
     after = None
     for _ in range(1000):

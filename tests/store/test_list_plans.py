@@ -16,7 +16,7 @@ import pytest
 from rota.clock import MACHINE
 from rota.domain.status import Status
 from rota.store import execution_reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.opening import open_store
 from rota.store.port import Store, View
 from rota.store.postgres.session import PostgresSession
@@ -77,31 +77,31 @@ SELECT id, :lane + i % 4, 0, :first * 2000, 0, 0, 0 FROM ids WHERE i % 100 = 4
 """
 FILLS = (EXECUTIONS, TAGS, FINISHED, DEAD, READY, SCHEDULED)
 
-LISTS: dict[str, Wanted] = {
-    "all": Wanted(),
-    "job": Wanted(job=("job1",)),
-    "success": Wanted(status=(Status.SUCCESS,)),
-    "failed": Wanted(status=(Status.FAILED,)),
-    "failed of a job": Wanted(status=(Status.FAILED,), job=("job1",)),
-    "cancelled": Wanted(status=(Status.CANCELLED,)),
-    "queued": Wanted(status=(Status.QUEUED,)),
-    "scheduled": Wanted(status=(Status.SCHEDULED,)),
-    "running": Wanted(status=(Status.RUNNING,)),
-    "waiting": Wanted(status=(Status.WAITING,)),
-    "tag": Wanted(tag=("x",)),
-    "dead": Wanted(dead=True),
-    "dead of a job": Wanted(dead=True, job=("job1",)),
-    "error": Wanted(error="boom"),
-    "error type": Wanted(error_type=("ValueError",)),
-    "parent": Wanted(parent=("01900000-0000-7000-8000-000000000000",)),
-    "run": Wanted(run=("01900000-0000-7000-8000-000000000000",)),
-    "replay": Wanted(replay_of=("01900000-0000-7000-8000-000000000000",)),
-    "key": Wanted(key=("k",)),
-    "queue": Wanted(queue=("default",)),
-    "nothing": Wanted(actor=("nobody",)),
-    "no queue": Wanted(queue=("nosuch",)),
-    "no reason": Wanted(reason=("nosuch",)),
-    "no worker": Wanted(worker=("12345",)),
+LISTS: dict[str, Criteria] = {
+    "all": Criteria(),
+    "job": Criteria(job=("job1",)),
+    "success": Criteria(status=(Status.SUCCESS,)),
+    "failed": Criteria(status=(Status.FAILED,)),
+    "failed of a job": Criteria(status=(Status.FAILED,), job=("job1",)),
+    "cancelled": Criteria(status=(Status.CANCELLED,)),
+    "queued": Criteria(status=(Status.QUEUED,)),
+    "scheduled": Criteria(status=(Status.SCHEDULED,)),
+    "running": Criteria(status=(Status.RUNNING,)),
+    "waiting": Criteria(status=(Status.WAITING,)),
+    "tag": Criteria(tag=("x",)),
+    "dead": Criteria(dead=True),
+    "dead of a job": Criteria(dead=True, job=("job1",)),
+    "error": Criteria(error="boom"),
+    "error type": Criteria(error_type=("ValueError",)),
+    "parent": Criteria(parent=("01900000-0000-7000-8000-000000000000",)),
+    "run": Criteria(run=("01900000-0000-7000-8000-000000000000",)),
+    "replay": Criteria(replay_of=("01900000-0000-7000-8000-000000000000",)),
+    "key": Criteria(key=("k",)),
+    "queue": Criteria(queue=("default",)),
+    "nothing": Criteria(actor=("nobody",)),
+    "no queue": Criteria(queue=("nosuch",)),
+    "no reason": Criteria(reason=("nosuch",)),
+    "no worker": Criteria(worker=("12345",)),
 }
 SCANS = {"nothing", "no queue", "no reason", "no worker"}
 """No index helps: a page ends at its budget."""
@@ -235,7 +235,7 @@ def test_case_11_a_filter_that_matches_nothing_comes_to_its_end(large: Large) ->
     after, pages, begun = None, 0, MACHINE.monotonic()
     while True:
         where = Where(after=after)
-        found = large.store.read(execution_reader.page, "large", Wanted(actor=("nobody",)), where, 50, Budget())
+        found = large.store.read(execution_reader.page, "large", Criteria(actor=("nobody",)), where, 50, Budget())
         if pages == 0:
             assert MACHINE.monotonic() - begun < 3, "the first page ends within its budget"
             assert found.has_more or large.count <= MOST_ROWS
@@ -251,7 +251,7 @@ def test_case_11_a_filter_that_matches_nothing_comes_to_its_end(large: Large) ->
 @pytest.mark.parametrize("by", [None, *count.By])
 def test_counts_are_bounded(large: Large, by: count.By | None, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = MACHINE.monotonic()
-    dead = Wanted(dead=True) if by is count.By.FINGERPRINT else Wanted()
+    dead = Criteria(dead=True) if by is count.By.FINGERPRINT else Criteria()
     found = large.store.read(count.executions, "large", dead, by)
     assert MACHINE.monotonic() - begun < 5
     assert found.count > 0
@@ -262,13 +262,13 @@ def test_counts_are_bounded(large: Large, by: count.By | None, monkeypatch: pyte
 
 
 def test_a_search_reads_few_rows(large: Large) -> None:
-    id = large.store.read(execution_reader.page, "large", Wanted(), Where(), 1).keys[0]
+    id = large.store.read(execution_reader.page, "large", Criteria(), Where(), 1).keys[0]
     for text in (id, id[:10], id[:4], "job", "def"):
         _, cost = large.cost(search.search, "large", text)
         assert cost <= 1_000
 
 
-def _shown(view: View, namespace: str, wanted: Wanted, where: Where) -> Found[str]:
+def _shown(view: View, namespace: str, wanted: Criteria, where: Where) -> Found[str]:
     found = execution_reader.page(view, namespace, wanted, where, 50, Budget(seconds=60.0))
     execution_list.items(view, namespace, found.keys)
     return found

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from rota.domain.status import Status
-from rota.store.execution_reader import Wanted
+from rota.store.execution_reader import Criteria
 
 MOST_VALUES = 100
 _Texts = Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST_VALUES)]
@@ -43,12 +43,12 @@ class ExecutionFilter(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     id: _Texts = ()
 
 
-def wanted(query: ExecutionFilter) -> Wanted:
+def wanted(query: ExecutionFilter) -> Criteria:
     """The filters for the store."""
     values = {name: getattr(query, name) for name in ExecutionFilter.__struct_fields__}
     for name in ("created_from", "created_to"):
         values[name] = None if values[name] is None else instant(values[name])
-    return Wanted(**values)
+    return Criteria(**values)
 
 
 def instant(at: datetime) -> int:

@@ -22,12 +22,12 @@ from rota.ops.audit import audit
 from rota.store import action_reader, execution_reader, reader, run_reader, schedule_reader
 from rota.store.action_reader import ActionRow
 from rota.store.event_reader import EventFilter, events
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import Tx, View
 from rota.store.run_reader import RunFilter
 from rota.store.scan import Budget
 
-prepare(Wanted)
+prepare(Criteria)
 PAGE = 1000
 MOST_PREVIEWED = 10_000
 BUDGET = Budget(20_000, 1.0)
@@ -240,7 +240,7 @@ def _more(view: View, row: _Selection, mark: str | None, most: int) -> tuple[lis
 def _executions(
     view: View, row: _Selection, given: Mapping[str, Any], mark: str | None, most: int
 ) -> tuple[list[str], str | None, bool]:
-    wanted = msgspec.convert(given, Wanted)
+    wanted = msgspec.convert(given, Criteria)
     if not wanted.dead:
         bound = row.as_of + 1
         wanted = msgspec.structs.replace(wanted, created_to=min(wanted.created_to or bound, bound))

@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 RankKey = tuple[int, str]
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     """Which executions to list. Different filters must all hold; of one filter any value, but of tags all.
 
     A job or a schedule is a name, an id, or `app/name`; a worker is an id or a name. `error` is a part of the
@@ -81,7 +81,9 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     is_ascending: bool = False
 
 
-def page(view: View, namespace: str, wanted: Wanted, where: Where, most: int, budget: Budget = UNBOUNDED) -> Found[str]:
+def page(
+    view: View, namespace: str, wanted: Criteria, where: Where, most: int, budget: Budget = UNBOUNDED
+) -> Found[str]:
     """The ids of a page."""
     if not _can_match(wanted):
         return Found([], has_more=False)
@@ -93,7 +95,7 @@ def page_by_rank(
     view: View,
     namespace: str,
     queue: str,
-    wanted: Wanted,
+    wanted: Criteria,
     after: RankKey | None,
     most: int,
     budget: Budget,
@@ -136,7 +138,7 @@ def jobs_of(view: View, namespace: str) -> list[str]:
     return [row[0] for row in view.rows("jobs_with_lanes", namespace=namespace, most=MOST_JOBS + 1)]
 
 
-def _can_match(wanted: Wanted) -> bool:
+def _can_match(wanted: Criteria) -> bool:
     """A filter on ids in which no value is an id matches nothing."""
     given = (wanted.id, wanted.run, wanted.parent, wanted.replay_of)
     return all(not values or any(map(is_id, values)) for values in given)
@@ -150,7 +152,7 @@ def _rank_key(text: str) -> RankKey:
 class _Reading:
     """One page: where it begins, and the filters as parameters."""
 
-    def __init__(self, view: View, namespace: str, wanted: Wanted, where: Where) -> None:
+    def __init__(self, view: View, namespace: str, wanted: Criteria, where: Where) -> None:
         self._view, self._namespace, self._wanted = view, namespace, wanted
         self._is_ascending = where.is_ascending
         self._after = where.after or (FIRST_ID if where.is_ascending else LAST_ID)

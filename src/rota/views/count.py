@@ -11,7 +11,7 @@ from rota.clock import MACHINE
 from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.store import execution_reader, run_reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.scan import LARGEST_PIECE, MOST_ROWS, MOST_S, Budget
 from rota.views.shape import Shape
@@ -74,11 +74,11 @@ class _Value(msgspec.Struct, frozen=True, array_like=True):
     error: str | None
 
 
-def executions(view: View, namespace: str, wanted: Wanted, by: By | None) -> Counts:
+def executions(view: View, namespace: str, wanted: Criteria, by: By | None) -> Counts:
     return _counts(view, namespace, wanted, by, Counted.EXECUTIONS)
 
 
-def runs(view: View, namespace: str, wanted: Wanted, by: By | None) -> Counts:
+def runs(view: View, namespace: str, wanted: Criteria, by: By | None) -> Counts:
     """Runs are the executions of workflows."""
     known = [f"{row.app}/{row.name}" for row in run_reader.workflows(view, namespace)]
     if wanted.job:
@@ -105,7 +105,7 @@ def events(
     return Counts(Counted.EVENTS, by, min(len(times), MOST), is_capped, groups)
 
 
-def _counts(view: View, namespace: str, wanted: Wanted, by: By | None, of: Counted) -> Counts:
+def _counts(view: View, namespace: str, wanted: Criteria, by: By | None, of: Counted) -> Counts:
     by = by or (By.FINGERPRINT if wanted.dead else None)
     left = _TimeLeft()
     if by is By.STATUS:
@@ -137,10 +137,10 @@ class _TimeLeft:
         return Budget(MOST_ROWS, self.seconds)
 
 
-def _by_job(view: View, namespace: str, wanted: Wanted, left: _TimeLeft) -> list[Group]:
+def _by_job(view: View, namespace: str, wanted: Criteria, left: _TimeLeft) -> list[Group]:
     """Without other filters, one index has the answer."""
     names = list(wanted.job) or execution_reader.jobs_of(view, namespace)
-    is_plain = msgspec.structs.replace(wanted, job=()) == Wanted() and not any("/" in name for name in names)
+    is_plain = msgspec.structs.replace(wanted, job=()) == Criteria() and not any("/" in name for name in names)
     if not is_plain or any(map(_is_id, names)):
         found = [_count_one(view, namespace, wanted, left, job=name) for name in names]
         return [msgspec.structs.replace(one, value=(one.value or "").rpartition("/")[2]) for one in found]
@@ -162,7 +162,7 @@ def _is_id(name: str) -> bool:
 def _count_one(
     view: View,
     namespace: str,
-    wanted: Wanted,
+    wanted: Criteria,
     left: _TimeLeft,
     *,
     status: Status | None = None,

@@ -15,7 +15,7 @@ from rota.domain.overrides import Overrides
 from rota.domain.status import TERMINAL, Status
 from rota.domain.workflow import wait as waits
 from rota.store import execution_reader, notes, reader
-from rota.store.execution_reader import Wanted
+from rota.store.execution_reader import Criteria
 from rota.store.port import View
 from rota.store.reader import ExecutionRow, Filter
 from rota.views import lookup
@@ -158,10 +158,10 @@ def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     return Page([shaped(Execution, row, **_members(row, names)) for row in rows[: wanted.limit]], has_more)
 
 
-def _filters(wanted: Filter) -> Wanted:
+def _filters(wanted: Filter) -> Criteria:
     """`error` finds failed executions only."""
     status = wanted.status or (Status.FAILED if wanted.error else None)
-    return Wanted(
+    return Criteria(
         status=() if status is None else (status,),
         job=() if wanted.job is None else (wanted.job,),
         app=() if wanted.app is None else (wanted.app,),

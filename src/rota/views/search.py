@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota import ids
 from rota.domain import requirement
 from rota.store import execution_reader
-from rota.store.execution_reader import Wanted, Where
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.scan import Budget
 from rota.views.shape import Shape
@@ -58,6 +58,6 @@ def _executions(view: View, namespace: str, part: str) -> list[str]:
         return []
     lowest, highest = bounds
     if lowest == highest:
-        return execution_reader.page(view, namespace, Wanted(id=(part,)), Where(), 1).keys
-    found = execution_reader.page(view, namespace, Wanted(), Where(after=highest), MOST, Budget())
+        return execution_reader.page(view, namespace, Criteria(id=(part,)), Where(), 1).keys
+    found = execution_reader.page(view, namespace, Criteria(), Where(after=highest), MOST, Budget())
     return [id for id in found.keys if id >= lowest]

@@ -20,7 +20,7 @@ from rota.domain.access import Scope
 from rota.domain.status import TERMINAL, Status
 from rota.ids import is_id
 from rota.store import execution_reader, reader
-from rota.store.execution_reader import RankKey, Wanted, Where
+from rota.store.execution_reader import Criteria, RankKey, Where
 from rota.store.port import View
 from rota.store.scan import Budget, Found
 from rota.views import attempt, execution, execution_list
@@ -74,7 +74,7 @@ async def executions(call: Call, query: ExecutionsQuery) -> Answer:
 
 async def children(call: Call, query: ChildrenQuery) -> Answer:
     id = call.path["execution"]
-    below = Wanted(parent=(id,), status=query.status)
+    below = Criteria(parent=(id,), status=query.status)
     return await _listed(call, query, below, _members(query.fields), of=id)
 
 
@@ -125,7 +125,7 @@ def _attempts(
     return attempt.attempts_page(view, namespace, id, after, limit, is_ascending=is_ascending)
 
 
-async def _listed(call: Call, query: Paged, filters: Wanted, members: Sequence[str], of: str | None = None) -> Answer:
+async def _listed(call: Call, query: Paged, filters: Criteria, members: Sequence[str], of: str | None = None) -> Answer:
     at = listing.position(call, query, _is_id)
     where = Where(after=at.key[0] if at.key else None, is_ascending=(query.order == "asc") != at.is_back)
     found, items = await call.read(_page, call.namespace, filters, where, query.limit, members, of)
@@ -135,7 +135,7 @@ async def _listed(call: Call, query: Paged, filters: Wanted, members: Sequence[s
 
 
 def _page(
-    view: View, namespace: str, filters: Wanted, where: Where, limit: int, members: Sequence[str], of: str | None
+    view: View, namespace: str, filters: Criteria, where: Where, limit: int, members: Sequence[str], of: str | None
 ) -> tuple[Found[str], list[ExecutionItem]]:
     if of is not None:
         reader.status(view, namespace, of)  # Raises if there is no such execution.
@@ -155,7 +155,7 @@ async def _by_rank(call: Call, query: ExecutionsQuery, members: Sequence[str]) -
 
 
 def _page_by_rank(
-    view: View, namespace: str, filters: Wanted, at: Position, limit: int, members: Sequence[str]
+    view: View, namespace: str, filters: Criteria, at: Position, limit: int, members: Sequence[str]
 ) -> tuple[Found[RankKey], list[ExecutionItem]]:
     after = None if at.key is None else (int(at.key[0]), at.key[1])
     found = execution_reader.page_by_rank(
