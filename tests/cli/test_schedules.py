@@ -14,7 +14,7 @@ import examples.schedules
 from rota import App
 from rota.domain.outcome import Error, Failed, Succeeded
 from rota.domain.schedule import Overlap, Spec
-from rota.domain.tick_policy import Mark, Outcome
+from rota.domain.tick_policy import Mark, TickOutcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import firing, schedule, upkeep
@@ -267,8 +267,8 @@ def a_quarter(seed: Seed) -> None:
     record(
         seed,
         "backup",
-        Mark(ticks[40], ticks[40], 1, Outcome.MISSED),
-        Mark(ticks[41], ticks[42], 2, Outcome.PAUSED),
+        Mark(ticks[40], ticks[40], 1, TickOutcome.MISSED),
+        Mark(ticks[41], ticks[42], 2, TickOutcome.PAUSED),
     )
 
 

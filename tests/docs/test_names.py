@@ -25,7 +25,7 @@ from rota.api.routes import ROUTES
 from rota.config import Settings
 from rota.domain import blocker
 from rota.domain.status import Reason, Status
-from rota.domain.tick_policy import Outcome
+from rota.domain.tick_policy import TickOutcome
 from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.ops import blockers
@@ -381,7 +381,7 @@ EXPECTED: dict[str, set[str]] = {
     r"(?:ends?|ended) as `(\w+)`": set(Status),
     r"\b(?:status|statuses) `(\w+)`": set(Status),
     r"\breasons? `(\w+)`": set(Reason),
-    r"\b(?:stay|stays|becomes?) `(\w+)`": {*Status, *Outcome},
+    r"\b(?:stay|stays|becomes?) `(\w+)`": {*Status, *TickOutcome},
     r"\bthe kind `(\w+)`": set(blocker.Kind),
 }
 
@@ -395,4 +395,4 @@ def test_statuses_reasons_and_blockers_exist(pattern: str) -> None:
 
 def test_the_outcomes_of_ticks_are_described() -> None:
     described = {name for row in table("docs/schedules.md", "The ledger") for name in re.findall(r"\w+", row[0])}
-    assert described == set(Outcome)
+    assert described == set(TickOutcome)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rota.domain.schedule import Overlap, Spec
-from rota.domain.tick_policy import Outcome
+from rota.domain.tick_policy import TickOutcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import Cron
 from rota.store.schedule_reader import TickRow
@@ -19,7 +19,7 @@ from tests.schedules.timetable import SECOND
 from tests.schedules.year import Year, nominal
 from tests.support.proving import proof
 
-RAN = {Outcome.FIRED, Outcome.CAUGHT_UP, Outcome.BACKFILLED}
+RAN = {TickOutcome.FIRED, TickOutcome.CAUGHT_UP, TickOutcome.BACKFILLED}
 GRACE = 30 * SECOND
 SAMPLE_DAYS = 20
 
@@ -49,18 +49,18 @@ def expect_rules_were_kept(year: Year, spec: Spec, row: TickRow) -> None:
     has_run = row.outcome in RAN
     assert (row.execution is not None) == has_run, row
     day = datetime.fromtimestamp(row.at // SECOND, ZoneInfo(spec.tz)).date().isoformat()
-    if has_run or row.outcome == Outcome.EXCLUDED:
-        assert (day in spec.excluded) == (row.outcome == Outcome.EXCLUDED), row
+    if has_run or row.outcome == TickOutcome.EXCLUDED:
+        assert (day in spec.excluded) == (row.outcome == TickOutcome.EXCLUDED), row
     if isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP and row.count == 1:
         exists = row.at in set(nominal(spec, year.end, Gap.SKIP))
         assert exists or not has_run, row
-        assert not exists or row.outcome != Outcome.DST_GAP, row
+        assert not exists or row.outcome != TickOutcome.DST_GAP, row
     late = row.decided_at - row.at
     may_have_waited = spec.overlap in (Overlap.QUEUE_ONE, Overlap.QUEUE_ALL)
-    if row.outcome == Outcome.FIRED:
+    if row.outcome == TickOutcome.FIRED:
         assert late >= 0, row
         assert may_have_waited or late <= GRACE, row
-    if row.outcome == Outcome.CAUGHT_UP:
+    if row.outcome == TickOutcome.CAUGHT_UP:
         assert late > GRACE, row
         assert may_have_waited or late <= spec.reach_s * SECOND, row
 
@@ -84,7 +84,7 @@ def test_every_tick_of_a_year_has_one_outcome_and_one_execution(days: int) -> No
     if days == SAMPLE_DAYS:
         return
     # Everything that can happen did happen in this year.
-    assert set(outcomes) >= set(Outcome) - {Outcome.UNKNOWN_JOB, Outcome.QUEUED}
+    assert set(outcomes) >= set(TickOutcome) - {TickOutcome.UNKNOWN_JOB, TickOutcome.QUEUED}
     assert year.crashes > 20
 
 

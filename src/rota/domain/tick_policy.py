@@ -25,7 +25,7 @@ MOST_HELD = 1000
 MOST_LOOKS = 400
 
 
-class Outcome(StrEnum):
+class TickOutcome(StrEnum):
     """The outcome of a nominal tick; stable codes."""
 
     FIRED = "fired"
@@ -47,14 +47,14 @@ class Mark(msgspec.Struct, frozen=True):
     at: int
     until: int
     count: int
-    outcome: Outcome
+    outcome: TickOutcome
 
 
 class Start(msgspec.Struct, frozen=True):
     """An execution to create."""
 
     at: int
-    outcome: Outcome
+    outcome: TickOutcome
     cancels_previous: bool = False
     was_held: bool = False
 
@@ -77,12 +77,12 @@ def decide(
     """Decides every tick in (cursor, now]. `is_busy`: the execution of the tick before has not ended."""
     low, high = bounds(spec, cursor, now)
     marks: list[Mark] = []
-    due: list[tuple[int, Outcome]] = []
+    due: list[tuple[int, TickOutcome]] = []
     if high > low:
         edge = min(max(low, now - GRACE_S * MICROSECONDS - 1), high)
         recent = list(_wanted(spec, edge, high, holidays, marks))
         due = _missed(spec, low, edge, now, bool(recent), holidays, marks)
-        due += [(at, Outcome.FIRED) for at in recent]
+        due += [(at, TickOutcome.FIRED) for at in recent]
     starts, left = _starts(spec, due, tuple(held), is_busy, marks)
     decided = max(cursor, now)
     return Round(marks, starts, left, decided, next_at(spec, decided))
@@ -102,8 +102,8 @@ def decide_delay(
     while day in holidays:
         day += timedelta(days=1)
     if day != today:
-        return Round([Mark(at, at, 1, Outcome.EXCLUDED)], [], (), decided, start_of_day(spec.tz, day))
-    return Round([], [Start(at, Outcome.FIRED)], (), decided, None)
+        return Round([Mark(at, at, 1, TickOutcome.EXCLUDED)], [], (), decided, start_of_day(spec.tz, day))
+    return Round([], [Start(at, TickOutcome.FIRED)], (), decided, None)
 
 
 def next_at(spec: Spec, cursor: int) -> int | None:
@@ -126,10 +126,10 @@ def upcoming(spec: Spec, after: int, most: int, holidays: frozenset[date] = froz
     return found
 
 
-def outcome_of(start: Start, came_at: int | None) -> Outcome:
+def outcome_of(start: Start, came_at: int | None) -> TickOutcome:
     """`came_at` is when a held tick was first decided: if it was already missed then, it is caught up."""
     is_missed = start.was_held and came_at is not None and came_at - start.at > GRACE_S * MICROSECONDS
-    return Outcome.CAUGHT_UP if is_missed else start.outcome
+    return TickOutcome.CAUGHT_UP if is_missed else start.outcome
 
 
 def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
@@ -150,17 +150,17 @@ def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: l
         low = tick.at
 
 
-def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> Outcome | None:
+def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> TickOutcome | None:
     """Why a tick never runs; None if it may."""
     if tick.in_gap and isinstance(spec.trigger, Cron) and spec.trigger.gap is Gap.SKIP:
-        return Outcome.DST_GAP
+        return TickOutcome.DST_GAP
     is_excluded = holidays and day_of(spec.tz, tick.at) in holidays
-    return Outcome.EXCLUDED if is_excluded else None
+    return TickOutcome.EXCLUDED if is_excluded else None
 
 
 def _missed(
     spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], marks: list[Mark]
-) -> list[tuple[int, Outcome]]:
+) -> list[tuple[int, TickOutcome]]:
     """The ticks in (low, high] that are caught up; all others are marked, by the range."""
     if triggers.count(spec.trigger, low, high) == 0:
         return []
@@ -172,9 +172,9 @@ def _missed(
     for start, end in itertools.pairwise(sorted({low, high, *(edge for edge in edges if low < edge < high)})):
         tick = triggers.first(spec.trigger, start, end)
         if tick is not None and tick.at not in caught_up:
-            missed = Outcome.OUTSIDE_WINDOW if end <= reach else Outcome.MISSED
+            missed = TickOutcome.OUTSIDE_WINDOW if end <= reach else TickOutcome.MISSED
             marks += stretch(spec, start, end, reason_against(spec, tick, holidays) or missed)
-    return [(at, Outcome.CAUGHT_UP) for at in chosen]
+    return [(at, TickOutcome.CAUGHT_UP) for at in chosen]
 
 
 def _edges(spec: Spec, low: int, high: int, holidays: frozenset[date]) -> Iterator[int]:
@@ -203,12 +203,12 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
         if reason is None:
             found.append(tick.at)
         high = tick.at - 1
-        if reason is Outcome.EXCLUDED:  # The whole day is excluded: continue with the day before.
+        if reason is TickOutcome.EXCLUDED:  # The whole day is excluded: continue with the day before.
             high = min(high, start_of_day(spec.tz, day_of(spec.tz, tick.at)) - 1)
     return found[::-1]
 
 
-def stretch(spec: Spec, low: int, high: int, outcome: Outcome) -> list[Mark]:
+def stretch(spec: Spec, low: int, high: int, outcome: TickOutcome) -> list[Mark]:
     """All ticks in (low, high] as one entry of the ledger; nothing if there are none."""
     first, last = triggers.first(spec.trigger, low, high), triggers.last(spec.trigger, low, high)
     if first is None or last is None:
@@ -217,13 +217,13 @@ def stretch(spec: Spec, low: int, high: int, outcome: Outcome) -> list[Mark]:
 
 
 def _starts(
-    spec: Spec, due: Sequence[tuple[int, Outcome]], held: tuple[int, ...], is_busy: bool, marks: list[Mark]
+    spec: Spec, due: Sequence[tuple[int, TickOutcome]], held: tuple[int, ...], is_busy: bool, marks: list[Mark]
 ) -> tuple[list[Start], tuple[int, ...]]:
     """Which of the due ticks start now, and which are held until the execution before them has ended."""
     starts: list[Start] = []
     room = {Overlap.QUEUE_ONE: 1, Overlap.QUEUE_ALL: MOST_HELD}.get(spec.overlap, 0)
     if held and not is_busy:
-        starts.append(Start(held[0], Outcome.FIRED, was_held=True))
+        starts.append(Start(held[0], TickOutcome.FIRED, was_held=True))
         held, is_busy = held[1:], True
     for at, outcome in due:
         if not is_busy or spec.overlap is Overlap.ALLOW:
@@ -232,10 +232,10 @@ def _starts(
             starts.append(Start(at, outcome, cancels_previous=True))
         elif len(held) < room:
             held = (*held, at)
-            marks.append(Mark(at, at, 1, Outcome.QUEUED))
+            marks.append(Mark(at, at, 1, TickOutcome.QUEUED))
             continue
         else:
-            marks.append(Mark(at, at, 1, Outcome.OVERLAP))
+            marks.append(Mark(at, at, 1, TickOutcome.OVERLAP))
             continue
         is_busy = True
     return starts, held

@@ -11,7 +11,7 @@ from rota.domain import tick_policy
 from rota.domain import trigger as triggers
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.schedule import Spec
-from rota.domain.tick_policy import Mark, Outcome, Start
+from rota.domain.tick_policy import Mark, Start, TickOutcome
 from rota.domain.ticks import Tick
 from rota.domain.trigger import After
 from rota.ops import firing, schedule
@@ -90,7 +90,7 @@ def _split_ranges(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
     rows = tx.rows("mark_over", schedule=id, low=new[0])
     rows += tx.rows("marks_between", schedule=id, low=new[0], high=new[-1])
     for at, until, count, outcome in rows:
-        known = Mark(at, until, count, Outcome(outcome))
+        known = Mark(at, until, count, TickOutcome(outcome))
         inside = [at for at in new if known.at <= at <= known.until]
         if tick_policy.stretch(spec, known.at - 1, known.until, known.outcome) != [known]:
             # The schedule was changed since, so the ticks of this range are not known: only its first one is removed.
@@ -111,9 +111,9 @@ def _split_ranges(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
 
 def _start(tx: Tx, known: schedule.Known, form: firing.Form, new: Sequence[int], ids: Sequence[str]) -> None:
     pairs = list(zip(new, ids, strict=True))
-    taken = firing.add_ticks(tx, [(known.id, at, id, Outcome.BACKFILLED.value) for at, id in pairs])
+    taken = firing.add_ticks(tx, [(known.id, at, id, TickOutcome.BACKFILLED.value) for at, id in pairs])
     planned = [
-        firing.Planned(id, known.id, known.name, form, Start(at, Outcome.BACKFILLED))
+        firing.Planned(id, known.id, known.name, form, Start(at, TickOutcome.BACKFILLED))
         for at, id in pairs
         if taken is None or id in taken
     ]

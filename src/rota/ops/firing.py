@@ -22,7 +22,7 @@ from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
-from rota.domain.tick_policy import Mark, Outcome, Round, Start
+from rota.domain.tick_policy import Mark, Round, Start, TickOutcome
 from rota.domain.trigger import After
 from rota.ops import dependencies, end_from_outside, schedule
 from rota.ops.place import Batch, Blocker, Origin, Route, find_route, place
@@ -147,7 +147,7 @@ class _Plans:
 
 def _without_job(decided: Round) -> Round:
     """No worker has ever declared the job: the ledger says so, and the schedule moves on."""
-    marks = [Mark(start.at, start.at, 1, Outcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held]
+    marks = [Mark(start.at, start.at, 1, TickOutcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held]
     return msgspec.structs.replace(decided, starts=[], marks=[*decided.marks, *marks])
 
 
@@ -220,7 +220,7 @@ def start(tx: Tx, planned: Sequence[Planned]) -> None:
     depending = [
         (one.id, (one.form.namespace, one.form.app, one.form.spec.job))
         for one in planned
-        if one.form.route is not None and one.form.route.depends and one.start.outcome is not Outcome.BACKFILLED
+        if one.form.route is not None and one.form.route.depends and one.start.outcome is not TickOutcome.BACKFILLED
     ]
     taken = dependencies.take(tx, depending) if depending else {}
     place(tx, [_batch(tx.now, one, *taken.get(one.id, ((), None))) for one in planned])
@@ -237,11 +237,11 @@ def _batch(now: int, one: Planned, behind: tuple[Blocker, ...], upstream: str | 
         spec.priority,
         run_at,
         # Backfilled executions are ranked behind the work of today.
-        ranked_at=now if one.start.outcome is Outcome.BACKFILLED else None,
+        ranked_at=now if one.start.outcome is TickOutcome.BACKFILLED else None,
         deadline=_deadline(now, spec, one.start, run_at),
         schedule=one.name,
         tick=at,
-        catch_up=0 if one.start.outcome is Outcome.FIRED else 1,
+        catch_up=0 if one.start.outcome is TickOutcome.FIRED else 1,
         blockers=behind,
     )
 
@@ -250,7 +250,7 @@ def _deadline(now: int, spec: Spec, start: Start, run_at: int) -> int | None:
     """The start deadline. It counts from now for a tick that was caught up, backfilled or held."""
     if spec.start_within_s is None:
         return None
-    is_on_time = start.outcome is Outcome.FIRED and not start.was_held
+    is_on_time = start.outcome is TickOutcome.FIRED and not start.was_held
     return (run_at if is_on_time else max(run_at, now)) + round(spec.start_within_s * MICROSECONDS)
 
 

@@ -12,7 +12,7 @@ from rota.domain import payload, tick_policy
 from rota.domain import schedule as schedules
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
-from rota.domain.tick_policy import Mark, Outcome
+from rota.domain.tick_policy import Mark, TickOutcome
 from rota.domain.trigger import After, At
 from rota.ops import calendars
 from rota.ops.audit import audit
@@ -170,12 +170,12 @@ def _close(tx: Tx, known: Known) -> int:
     Ticks that are not decided yet will not start any more, nor will those that wait for the end of the last run.
     """
     now = max(tx.now, known.cursor)
-    outcome = Outcome.MISSED if known.paused_at is None else Outcome.PAUSED
+    outcome = TickOutcome.MISSED if known.paused_at is None else TickOutcome.PAUSED
     spec = schedules.decode(known.spec)
     left = tick_policy.stretch(spec, *tick_policy.bounds(spec, known.cursor, now), outcome)
     record(tx, [(known.id, mark) for mark in left])
     if held := msgspec.json.decode(known.held, type=list[int]):
-        tx.run("release_ticks", rows=[(known.id, at, Outcome.OVERLAP.value, None) for at in held])
+        tx.run("release_ticks", rows=[(known.id, at, TickOutcome.OVERLAP.value, None) for at in held])
     return now
 
 

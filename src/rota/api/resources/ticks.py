@@ -14,7 +14,7 @@ from rota.api.query import Page
 from rota.api.route import Route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
-from rota.domain.tick_policy import Outcome
+from rota.domain.tick_policy import TickOutcome
 from rota.store import schedule_reader
 from rota.store.port import View
 from rota.views import tick as views
@@ -32,7 +32,7 @@ class TickQuery(Page, frozen=True, kw_only=True, rename={"from_": "from"}):
 
     from_: datetime | None = None
     to: datetime | None = None
-    outcome: tuple[Outcome, ...] = ()
+    outcome: tuple[TickOutcome, ...] = ()
     app: str | None = None
 
 
@@ -77,7 +77,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     thing: str
     app: str | None
     between: tuple[int, int]
-    outcomes: frozenset[Outcome]
+    outcomes: frozenset[TickOutcome]
     after: tuple[int, int] | None
     is_down: bool
     limit: int
