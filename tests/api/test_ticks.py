@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from rota.domain.instant import MICROSECONDS
-from rota.domain.tick_policy import Mark, TickOutcome
+from rota.domain.tick_policy import LedgerEntry, TickOutcome
 from rota.ops import schedule as ops
 from tests.api.defining import job
 from tests.api.server import Server, code
@@ -23,11 +23,11 @@ async def filled(server: Server, client: httpx.AsyncClient) -> str:
     made = await client.post("/schedules", json={"job": "report", "name": "s", "every": 60})
     id = made.json()["scheduleId"]
     marks = [
-        Mark(BEGUN + n * MINUTE, BEGUN + n * MINUTE, 1, TickOutcome.MISSED if n % 2 else TickOutcome.OVERLAP)
+        LedgerEntry(BEGUN + n * MINUTE, BEGUN + n * MINUTE, 1, TickOutcome.MISSED if n % 2 else TickOutcome.OVERLAP)
         for n in range(10)
     ]
-    marks.append(Mark(BEGUN + 20 * MINUTE, BEGUN + 24 * MINUTE, 5, TickOutcome.PAUSED))
-    marks.append(Mark(BEGUN + 30 * MINUTE, BEGUN + 30 * MINUTE, 1, TickOutcome.MISSED))
+    marks.append(LedgerEntry(BEGUN + 20 * MINUTE, BEGUN + 24 * MINUTE, 5, TickOutcome.PAUSED))
+    marks.append(LedgerEntry(BEGUN + 30 * MINUTE, BEGUN + 30 * MINUTE, 1, TickOutcome.MISSED))
     server.store.transact(ops.record, [(int(id), mark) for mark in marks])
     return str(id)
 
@@ -107,7 +107,7 @@ async def test_the_ledger_of_a_removed_schedule_stays_and_is_shared(server: Serv
         assert len((await client.get(f"/schedules/{thing}/ticks")).json()["items"]) == 12
     made = await client.post("/schedules", json={"job": "report", "name": "s", "every": 60})
     new = int(made.json()["scheduleId"])
-    marks = [Mark(BEGUN + n * MINUTE, BEGUN + n * MINUTE, 1, TickOutcome.MISSED) for n in (0, 5)]
+    marks = [LedgerEntry(BEGUN + n * MINUTE, BEGUN + n * MINUTE, 1, TickOutcome.MISSED) for n in (0, 5)]
     server.store.transact(ops.record, [(new, mark) for mark in marks])
     for limit in (1, 2, 3, 50):
         seen = [

@@ -14,7 +14,7 @@ import examples.schedules
 from rota import App
 from rota.domain.outcome import Error, Failed, Succeeded
 from rota.domain.schedule import Overlap, Spec
-from rota.domain.tick_policy import Mark, TickOutcome
+from rota.domain.tick_policy import LedgerEntry, TickOutcome
 from rota.domain.ticks import Gap
 from rota.domain.trigger import After, At, Cron, Every, Trigger
 from rota.ops import firing, schedule, upkeep
@@ -51,7 +51,7 @@ def fire(seed: Seed) -> None:
     seed.store.transact(firing.fire, upkeep.ALL_SHARDS, seed.ids.many)
 
 
-def record(seed: Seed, name: str, *marks: Mark) -> None:
+def record(seed: Seed, name: str, *marks: LedgerEntry) -> None:
     known = seed.store.transact(schedule.known, "default", "shop", name)
     seed.store.transact(schedule.record, [(known.id, mark) for mark in marks])
 
@@ -267,8 +267,8 @@ def a_quarter(seed: Seed) -> None:
     record(
         seed,
         "backup",
-        Mark(ticks[40], ticks[40], 1, TickOutcome.MISSED),
-        Mark(ticks[41], ticks[42], 2, TickOutcome.PAUSED),
+        LedgerEntry(ticks[40], ticks[40], 1, TickOutcome.MISSED),
+        LedgerEntry(ticks[41], ticks[42], 2, TickOutcome.PAUSED),
     )
 
 

@@ -41,7 +41,7 @@ class TickOutcome(StrEnum):
     UNKNOWN_JOB = "unknown_job"
 
 
-class Mark(msgspec.Struct, frozen=True):
+class LedgerEntry(msgspec.Struct, frozen=True):
     """One entry of the ledger: a tick, or a range of `count` ticks that shared their outcome."""
 
     at: int
@@ -62,7 +62,7 @@ class Start(msgspec.Struct, frozen=True):
 class Round(msgspec.Struct, frozen=True):
     """The decisions about one schedule, to be written in one transaction."""
 
-    marks: list[Mark]
+    marks: list[LedgerEntry]
     starts: list[Start]
     held: tuple[int, ...]
     cursor: int
@@ -76,7 +76,7 @@ def decide(
 ) -> Round:
     """Decides every tick in (cursor, now]. `is_busy`: the execution of the tick before has not ended."""
     low, high = bounds(spec, cursor, now)
-    marks: list[Mark] = []
+    marks: list[LedgerEntry] = []
     due: list[tuple[int, TickOutcome]] = []
     if high > low:
         edge = min(max(low, now - GRACE_S * MICROSECONDS - 1), high)
@@ -102,7 +102,7 @@ def decide_delay(
     while day in holidays:
         day += timedelta(days=1)
     if day != today:
-        return Round([Mark(at, at, 1, TickOutcome.EXCLUDED)], [], (), decided, start_of_day(spec.tz, day))
+        return Round([LedgerEntry(at, at, 1, TickOutcome.EXCLUDED)], [], (), decided, start_of_day(spec.tz, day))
     return Round([], [Start(at, TickOutcome.FIRED)], (), decided, None)
 
 
@@ -140,13 +140,13 @@ def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
     )
 
 
-def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: list[Mark]) -> Iterator[int]:
+def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: list[LedgerEntry]) -> Iterator[int]:
     """The ticks in (low, high] that may run; the others are marked."""
     while (tick := triggers.first(spec.trigger, low, high)) is not None:
         if (reason := reason_against(spec, tick, holidays)) is None:
             yield tick.at
         else:
-            marks.append(Mark(tick.at, tick.at, 1, reason))
+            marks.append(LedgerEntry(tick.at, tick.at, 1, reason))
         low = tick.at
 
 
@@ -159,7 +159,7 @@ def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> TickOut
 
 
 def _missed(
-    spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], marks: list[Mark]
+    spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], marks: list[LedgerEntry]
 ) -> list[tuple[int, TickOutcome]]:
     """The ticks in (low, high] that are caught up; all others are marked, by the range."""
     if triggers.count(spec.trigger, low, high) == 0:
@@ -208,16 +208,16 @@ def _latest(spec: Spec, low: int, high: int, most: int, holidays: frozenset[date
     return found[::-1]
 
 
-def stretch(spec: Spec, low: int, high: int, outcome: TickOutcome) -> list[Mark]:
+def stretch(spec: Spec, low: int, high: int, outcome: TickOutcome) -> list[LedgerEntry]:
     """All ticks in (low, high] as one entry of the ledger; nothing if there are none."""
     first, last = triggers.first(spec.trigger, low, high), triggers.last(spec.trigger, low, high)
     if first is None or last is None:
         return []
-    return [Mark(first.at, last.at, triggers.count(spec.trigger, low, high), outcome)]
+    return [LedgerEntry(first.at, last.at, triggers.count(spec.trigger, low, high), outcome)]
 
 
 def _starts(
-    spec: Spec, due: Sequence[tuple[int, TickOutcome]], held: tuple[int, ...], is_busy: bool, marks: list[Mark]
+    spec: Spec, due: Sequence[tuple[int, TickOutcome]], held: tuple[int, ...], is_busy: bool, marks: list[LedgerEntry]
 ) -> tuple[list[Start], tuple[int, ...]]:
     """Which of the due ticks start now, and which are held until the execution before them has ended."""
     starts: list[Start] = []
@@ -232,10 +232,10 @@ def _starts(
             starts.append(Start(at, outcome, cancels_previous=True))
         elif len(held) < room:
             held = (*held, at)
-            marks.append(Mark(at, at, 1, TickOutcome.QUEUED))
+            marks.append(LedgerEntry(at, at, 1, TickOutcome.QUEUED))
             continue
         else:
-            marks.append(Mark(at, at, 1, TickOutcome.OVERLAP))
+            marks.append(LedgerEntry(at, at, 1, TickOutcome.OVERLAP))
             continue
         is_busy = True
     return starts, held

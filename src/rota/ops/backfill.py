@@ -11,7 +11,7 @@ from rota.domain import tick_policy
 from rota.domain import trigger as triggers
 from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.schedule import Spec
-from rota.domain.tick_policy import Mark, Start, TickOutcome
+from rota.domain.tick_policy import LedgerEntry, Start, TickOutcome
 from rota.domain.ticks import Tick
 from rota.domain.trigger import After
 from rota.ops import firing, schedule
@@ -86,16 +86,16 @@ def _ticks(spec: Spec, after: int, until: int, most: int) -> list[Tick]:
 def _split_ranges(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
     """Removes the ticks from the ranges of the ledger that contain them, so that each tick has one outcome."""
     gone: list[int] = []
-    split: list[Mark] = []
+    split: list[LedgerEntry] = []
     rows = tx.rows("mark_over", schedule=id, low=new[0])
     rows += tx.rows("marks_between", schedule=id, low=new[0], high=new[-1])
     for at, until, count, outcome in rows:
-        known = Mark(at, until, count, TickOutcome(outcome))
+        known = LedgerEntry(at, until, count, TickOutcome(outcome))
         inside = [at for at in new if known.at <= at <= known.until]
         if tick_policy.stretch(spec, known.at - 1, known.until, known.outcome) != [known]:
             # The schedule was changed since, so the ticks of this range are not known: only its first one is removed.
             inside = [known.at] if known.at in inside else []
-            rest = [Mark(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []
+            rest = [LedgerEntry(known.at + 1, known.until, known.count - 1, known.outcome)] if known.count > 1 else []
         else:
             edges = [known.at - 1, *inside]
             ends = [at - 1 for at in inside] + [known.until]

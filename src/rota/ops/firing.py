@@ -22,7 +22,7 @@ from rota.domain.errors import DefinitionError, UnknownExecution
 from rota.domain.instant import MICROSECONDS
 from rota.domain.schedule import Spec
 from rota.domain.status import Reason, Status
-from rota.domain.tick_policy import Mark, Round, Start, TickOutcome
+from rota.domain.tick_policy import LedgerEntry, Round, Start, TickOutcome
 from rota.domain.trigger import After
 from rota.ops import dependencies, end_from_outside, schedule
 from rota.ops.place import Batch, Blocker, Origin, Route, find_route, place
@@ -147,7 +147,9 @@ class _Plans:
 
 def _without_job(decided: Round) -> Round:
     """No worker has ever declared the job: the ledger says so, and the schedule moves on."""
-    marks = [Mark(start.at, start.at, 1, TickOutcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held]
+    marks = [
+        LedgerEntry(start.at, start.at, 1, TickOutcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held
+    ]
     return msgspec.structs.replace(decided, starts=[], marks=[*decided.marks, *marks])
 
 
@@ -163,7 +165,7 @@ def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
     return frozenset(row[0] for row in tx.rows("unfinished", ids=[(id,) for id in ids])) if ids else frozenset()
 
 
-def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, Mark]]) -> list[Planned]:
+def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, LedgerEntry]]) -> list[Planned]:
     """Writes the ledger. Returns the executions whose tick had no key yet, and those that were held."""
     held = [one for one in begun if one.start.was_held]
     if held:

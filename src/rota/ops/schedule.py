@@ -12,7 +12,7 @@ from rota.domain import payload, tick_policy
 from rota.domain import schedule as schedules
 from rota.domain.errors import DefinitionError, UnknownSchedule
 from rota.domain.schedule import Spec
-from rota.domain.tick_policy import Mark, TickOutcome
+from rota.domain.tick_policy import LedgerEntry, TickOutcome
 from rota.domain.trigger import After, At
 from rota.ops import calendars
 from rota.ops.audit import audit
@@ -118,7 +118,7 @@ def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
     return found
 
 
-def record(tx: Tx, marks: Sequence[tuple[int, Mark]]) -> None:
+def record(tx: Tx, marks: Sequence[tuple[int, LedgerEntry]]) -> None:
     """Writes ticks that started nothing to the ledger, each with the id of its schedule."""
     if marks:
         rows = [(schedule, mark.at, mark.until, mark.count, mark.outcome.value) for schedule, mark in marks]
