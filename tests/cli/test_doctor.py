@@ -6,7 +6,7 @@ import sqlite3
 
 import rota
 from rota.clock import SystemClock
-from rota.domain.dependency import Outcome, Upstream
+from rota.domain.dependency import CountedEnd, Upstream
 from rota.domain.job import Definition
 from rota.domain.outcome import Succeeded
 from rota.ops import define, fleet, job_pauses
@@ -41,7 +41,7 @@ def test_a_removed_upstream_and_a_cycle_are_warned_of(shell: Shell, seed: Seed) 
     seed.deploy("ops", Definition(name="page", depends_on=[Upstream("shop", "send")]))
     seed.deploy("shop", extract, load)
     seed.deploy("shop", other, Definition(name="load"))
-    edge = Edge("default", "shop", "load", "shop", "extract", Outcome.SUCCESS)
+    edge = Edge("default", "shop", "load", "shop", "extract", CountedEnd.SUCCESS)
     seed.store.transact(lambda tx: tx.run("put_edges", rows=[edge]))  # As a roll-back may leave it.
     found = [row["found"] for row in shell.ok("doctor", "--json").rows if row["check"] == "dependencies"]
     assert found[0] == "job ops.page depends on shop.send, which the deploy in force does not have"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rota.domain.dependency import Outcome, Upstream
+from rota.domain.dependency import CountedEnd, Upstream
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Succeeded
 from tests.cli.shell import SEND, Answer, Seed, Shell
@@ -189,7 +189,7 @@ def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
 
 
 def test_jobs_show_what_they_depend_on_and_which_ends_have_come(shell: Shell, seed: Seed) -> None:
-    upstreams = [Upstream("shop", "fail", Outcome.FAILED), Upstream("shop", "send")]
+    upstreams = [Upstream("shop", "fail", CountedEnd.FAILED), Upstream("shop", "send")]
     seed.deploy("shop", Definition(name="fail"), SEND, Definition(name="report", depends_on=upstreams))
     (failed,) = seed.fail()
     assert "fail (failed, met), send" in shell.ok("jobs").out

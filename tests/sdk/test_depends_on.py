@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rota import App, Context, DefinitionError, JobRef
-from rota.domain.dependency import Outcome, Upstream
+from rota.domain.dependency import CountedEnd, Upstream
 from rota.sdk import file
 from rota.sdk.job import registered
 from rota.testing import harness
@@ -36,25 +36,25 @@ def declared(app: App, depends_on: Any, **about: Any) -> list[Upstream]:
     return registered(load).definition.depends_on
 
 
-EXTRACT = Upstream("shop", "extract", Outcome.SUCCESS)
-CLOSE = Upstream("billing", "close", Outcome.SUCCESS)
+EXTRACT = Upstream("shop", "extract", CountedEnd.SUCCESS)
+CLOSE = Upstream("billing", "close", CountedEnd.SUCCESS)
 
 
 def test_jobs_are_named_in_every_form(app: App) -> None:
     rates = app.jobs["rates"]
     given = ["extract", rates, JobRef("billing", "close")]
-    assert declared(app, given) == [CLOSE, EXTRACT, Upstream("shop", "rates", Outcome.SUCCESS)]
+    assert declared(app, given) == [CLOSE, EXTRACT, Upstream("shop", "rates", CountedEnd.SUCCESS)]
 
 
 def test_outcomes_are_by_job(app: App) -> None:
     by_job = {"extract": "done", app.jobs["rates"]: "failed", JobRef("billing", "close"): "success"}
-    edges = [CLOSE, Upstream("shop", "extract", Outcome.DONE), Upstream("shop", "rates", Outcome.FAILED)]
+    edges = [CLOSE, Upstream("shop", "extract", CountedEnd.DONE), Upstream("shop", "rates", CountedEnd.FAILED)]
     assert declared(app, by_job) == edges
 
 
 def test_a_job_of_another_app_may_be_data(app: App) -> None:
     given = [{"app": "billing", "job": "close"}, {"job": "extract", "outcome": "done"}]
-    assert declared(app, given) == [CLOSE, Upstream("shop", "extract", Outcome.DONE)]
+    assert declared(app, given) == [CLOSE, Upstream("shop", "extract", CountedEnd.DONE)]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_an_app_file_has_dependencies() -> None:
     jobs["page"] = {"command": ["true"], "depends_on": {"load": "failed"}}
     made = file.app({"jobs": jobs}, "shop")
     assert registered(made.jobs["load"]).definition.depends_on == [EXTRACT]
-    assert registered(made.jobs["page"]).definition.depends_on == [Upstream("shop", "load", Outcome.FAILED)]
+    assert registered(made.jobs["page"]).definition.depends_on == [Upstream("shop", "load", CountedEnd.FAILED)]
     jobs["page"]["depends_on"] = ["laod"]
     with pytest.raises(DefinitionError, match=r"did you mean shop.load\?"):
         file.app({"jobs": jobs}, "shop")

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rota.domain.claim import Claim
-from rota.domain.dependency import Outcome, Upstream
+from rota.domain.dependency import CountedEnd, Upstream
 from rota.domain.job import Definition
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Outcome as AttemptOutcome
-from rota.domain.outcome import Succeeded
+from rota.domain.outcome import Outcome, Succeeded
 from rota.domain.schedule import Spec
 from rota.ops import deploy
 from rota.store.dependencies import edges
@@ -25,7 +24,7 @@ def depending(name: str, upstreams: Mapping[str, str], **about: Any) -> Definiti
     found = []
     for one, outcome in upstreams.items():
         app, _, job = one.rpartition("/")
-        found.append(Upstream(app or APP, job, Outcome(outcome)))
+        found.append(Upstream(app or APP, job, CountedEnd(outcome)))
     return Definition(name=name, retry=ONCE, depends_on=sorted(found), **about)
 
 
@@ -60,7 +59,7 @@ class Rounds:
         (attempt,) = self.world.claim(self.worker if app == APP else self.world.join(app=app), jobs=[job], app=app)
         return attempt
 
-    def run(self, job: str, outcome: AttemptOutcome = Succeeded("1"), rules: Rules = NO_RETRY, **options: Any) -> str:  # noqa: B008
+    def run(self, job: str, outcome: Outcome = Succeeded("1"), rules: Rules = NO_RETRY, **options: Any) -> str:  # noqa: B008
         """One execution of a job, from its enqueue to its end; of `load`, the one that was placed."""
         self.world.clock.advance(0.01)  # Ids that are made later are higher.
         if job != "load":

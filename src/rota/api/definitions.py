@@ -17,7 +17,7 @@ from rota.api.job_body import COMMAND_ONLY, TARGETS, Events, JobBody, ScheduleOp
 from rota.api.problem import Flaw, Problem
 from rota.config import Settings
 from rota.domain import json_schema, names, retry
-from rota.domain.dependency import Outcome
+from rota.domain.dependency import CountedEnd
 from rota.domain.dependency import Upstream as Edge
 from rota.domain.duration import seconds
 from rota.domain.errors import DefinitionError, UsageError
@@ -177,7 +177,7 @@ def _dependencies(view: View, namespace: str, body: JobBody, app: str) -> tuple[
             raise _flaw(pointer, "cycle", "a job cannot depend on itself")
         if (row.app, row.name) in found:
             raise _flaw(pointer, "bad_field", f"the job {row.name} is named twice")
-        found[row.app, row.name] = Edge(row.app, row.name, Outcome(on))
+        found[row.app, row.name] = Edge(row.app, row.name, CountedEnd(on))
         shown.append(row.id if on == "success" else {"job": row.id, "on": on})
     return list(found.values()), shown
 

@@ -8,7 +8,7 @@ from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, note_option, owner_option
 from rota.domain import duration, job_parameters
-from rota.domain.dependency import JobRef, Outcome, label
+from rota.domain.dependency import CountedEnd, JobRef, label
 from rota.ops import job_pauses
 from rota.views import job as views
 from rota.views import lookup
@@ -71,7 +71,7 @@ def _depends_on(job: views.Job) -> str:
 
 
 def _dependency(job: views.Job, one: views.Dependency) -> str:
-    about = [] if one.outcome == Outcome.SUCCESS else [one.outcome]
+    about = [] if one.outcome == CountedEnd.SUCCESS else [one.outcome]
     about += ["met"] if one.met else []
     name = label(JobRef(one.app, one.job), job.app)
     return f"{name} ({', '.join(about)})" if about else name

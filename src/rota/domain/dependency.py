@@ -13,8 +13,8 @@ from rota.domain.errors import DefinitionError
 from rota.domain.status import Status
 
 
-class Outcome(StrEnum):
-    """Which ends of an upstream count."""
+class CountedEnd(StrEnum):
+    """Which ends of an upstream job start the job that depends on it."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     """Every end, also a cancel and a missed start deadline."""
 
     def counts(self, status: Status) -> bool:
-        return self is Outcome.DONE or self.value == status.value
+        return self is CountedEnd.DONE or self.value == status.value
 
 
 class JobRef(msgspec.Struct, frozen=True, order=True):
@@ -40,7 +40,7 @@ class Upstream(msgspec.Struct, frozen=True, order=True):
 
     app: str
     job: str
-    outcome: Outcome = Outcome.SUCCESS
+    outcome: CountedEnd = CountedEnd.SUCCESS
 
     @property
     def ref(self) -> JobRef:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rota.domain import dependency, names
-from rota.domain.dependency import JobRef, Outcome, Upstream
+from rota.domain.dependency import CountedEnd, JobRef, Upstream
 from rota.domain.errors import ArgumentsError, DefinitionError
 from rota.domain.job import Definition
 from rota.executors.signature import Signature
@@ -65,7 +65,7 @@ def _upstream(one: Any, outcome: Any, job: str, app: str) -> Upstream:
         raise DefinitionError(f"job {job!r}: depends_on has names, jobs and JobRef(app, job), not {one!r}")
     names.check(ref.app, f"job {job!r}: depends_on: an app's name")
     names.check(ref.job, f"job {job!r}: depends_on: a job's name")
-    if outcome is not None and outcome not in Outcome.__members__.values():
-        choices = ", ".join(member.value for member in Outcome)
+    if outcome is not None and outcome not in CountedEnd.__members__.values():
+        choices = ", ".join(member.value for member in CountedEnd)
         raise DefinitionError(f"job {job!r}: depends_on: the outcome must be one of {choices}, not {outcome!r}")
-    return Upstream(ref.app, ref.job, Outcome(outcome or Outcome.SUCCESS))
+    return Upstream(ref.app, ref.job, CountedEnd(outcome or CountedEnd.SUCCESS))

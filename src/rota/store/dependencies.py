@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.domain.dependency import JobRef, Outcome
+from rota.domain.dependency import CountedEnd, JobRef
 from rota.store.port import View
 
 
@@ -16,7 +16,7 @@ class Edge(msgspec.Struct, frozen=True, array_like=True):
     job: str
     upstream_app: str
     upstream: str
-    outcome: Outcome
+    outcome: CountedEnd
     met: str | None = None
 
     @property
