@@ -86,11 +86,11 @@ async def test_case_38_a_stream_resumes_or_is_reset(server: Server) -> None:
 
 async def test_case_38_a_slow_reader_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "MOST_BUFFERED", 100)
-    reader = feed.Reader("default", frozenset({"pulse"}), "me")
+    opened = feed.OpenStream("default", frozenset({"pulse"}), "me")
     for number in range(5):
-        reader.offer(feed.Event(number, 0.0, "default", "pulse", "pulse", b"x" * 40))
-    assert reader.reset == "slow"
-    assert [event.number for event in await reader.take(0.1)] == [4]
+        opened.offer(feed.Event(number, 0.0, "default", "pulse", "pulse", b"x" * 40))
+    assert opened.reset == "slow"
+    assert [event.number for event in await opened.take(0.1)] == [4]
 
 
 async def test_case_38_the_21st_stream_of_a_caller(server: Server) -> None:

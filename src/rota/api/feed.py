@@ -47,7 +47,7 @@ class Event(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Reader:
+class OpenStream:
     """One open stream: the events that wait to be sent to it."""
 
     def __init__(self, namespace: str, topics: frozenset[str], owner: str) -> None:
@@ -87,7 +87,7 @@ class Feed:
         self.epoch = f"{services.clock.random_bits(40):010x}"
         self._number = 0
         self._ring: deque[Event] = deque(maxlen=MOST_KEPT)
-        self._readers: set[Reader] = set()
+        self._streams: set[OpenStream] = set()
         self._others: list[tuple[str, str]] = []
         """The namespaces and owners of other streams."""
         self._task: asyncio.Task[None] | None = None
@@ -96,22 +96,22 @@ class Feed:
         self._watched: dict[str, Watched] = {}
         self._rates = OutcomeRates(services.clock)
 
-    def open(self, reader: Reader, last_event_id: str | None, most: int | None = None) -> None:
+    def open(self, stream: OpenStream, last_event_id: str | None, most: int | None = None) -> None:
         """Adds a stream, and offers it what it has missed."""
-        self.check_room(reader.namespace, reader.owner, most)
+        self.check_room(stream.namespace, stream.owner, most)
         if last_event_id is not None:
-            self._resume(reader, last_event_id)
-        self._readers.add(reader)
+            self._resume(stream, last_event_id)
+        self._streams.add(stream)
         # A new stream gets the state of what it watches, even if nothing changes.
-        self._pulses.pop(reader.namespace, None)
-        for topic in reader.topics:
+        self._pulses.pop(stream.namespace, None)
+        for topic in stream.topics:
             self._watched.pop(topic.partition(":")[2], None)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
 
     def check_room(self, namespace: str, owner: str, most: int | None) -> None:
         """Refuses a stream if this server, its owner or its namespace has too many. `most` is the namespace's quota."""
-        opened = [*((reader.namespace, reader.owner) for reader in self._readers), *self._others]
+        opened = [*((stream.namespace, stream.owner) for stream in self._streams), *self._others]
         if len(opened) >= MOST_STREAMS:
             raise Problem("too_many_streams", f"this server has {MOST_STREAMS:,} open streams already")
         if sum(one[1] == owner for one in opened) >= MOST_OF_TOKEN:
@@ -130,23 +130,23 @@ class Feed:
         finally:
             self._others.remove((namespace, owner))
 
-    def close(self, reader: Reader) -> None:
-        self._readers.discard(reader)
+    def close(self, stream: OpenStream) -> None:
+        self._streams.discard(stream)
 
-    def _resume(self, reader: Reader, last_event_id: str) -> None:
+    def _resume(self, stream: OpenStream, last_event_id: str) -> None:
         epoch, _, number = last_event_id.partition("-")
         oldest = self._ring[0].number if self._ring else self._number + 1
         is_ours = epoch == self.epoch and number.isdigit() and len(number) < 18
         if not is_ours or not oldest - 1 <= int(number) <= self._number:
-            reader.reset = "gap" if is_ours else "restart"
+            stream.reset = "gap" if is_ours else "restart"
             return
         for event in self._ring:
             if event.number > int(number):
-                reader.offer(event)
+                stream.offer(event)
 
     async def _run(self) -> None:
         """Until the last stream is closed."""
-        while self._readers:
+        while self._streams:
             try:
                 await self._look()
             except RotaError as error:
@@ -160,8 +160,8 @@ class Feed:
     async def _look(self) -> None:
         if self._after is None:
             self._after = await self._services.read(feed_reader.newest_change)
-        namespaces = sorted({reader.namespace for reader in self._readers})
-        ids = sorted({topic.partition(":")[2] for reader in self._readers for topic in reader.topics if ":" in topic})
+        namespaces = sorted({stream.namespace for stream in self._streams})
+        ids = sorted({topic.partition(":")[2] for stream in self._streams for topic in stream.topics if ":" in topic})
         found = await self._services.read(feed_reader.look, namespaces, self._after, ids, self._rates.since())
         rates = self._rates.measure(namespaces, found.outcomes)
         for change in found.changes:
@@ -211,8 +211,8 @@ class Feed:
         self._number += 1
         event = Event(self._number, self._services.clock.monotonic(), namespace, topic, name, data)
         self._ring.append(event)
-        for reader in self._readers:
-            reader.offer(event)
+        for stream in self._streams:
+            stream.offer(event)
 
     def _forget_old(self) -> None:
         oldest = self._services.clock.monotonic() - KEPT_S

@@ -11,7 +11,7 @@ import msgspec
 from rota.api import sse
 from rota.api.answer import EVENT_STREAM, Answer
 from rota.api.call import Call
-from rota.api.feed import Feed, Reader, topics
+from rota.api.feed import Feed, OpenStream, topics
 from rota.api.problem import Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.route import Route
@@ -43,18 +43,18 @@ async def stream(call: Call, query: StreamQuery) -> Answer:
     if len(watched) > MOST_WATCHED:
         raise Problem("bad_parameter", f"at most {MOST_WATCHED} ids can be watched")
     feed = call.services.feed
-    reader = Reader(call.namespace, topics(names, watched), call.grant.token_id or call.address)
+    opened = OpenStream(call.namespace, topics(names, watched), call.grant.token_id or call.address)
     quotas = await call.services.part(QuotaKeeper).of(call.namespace)
-    feed.open(reader, call.headers.get("last-event-id"), quotas.max_streams)
+    feed.open(opened, call.headers.get("last-event-id"), quotas.max_streams)
     return Answer(
         media=EVENT_STREAM,
         headers=sse.HEADERS,
-        stream=_events(call, feed, reader),
-        release=lambda: feed.close(reader),
+        stream=_events(call, feed, opened),
+        release=lambda: feed.close(opened),
     )
 
 
-async def _events(call: Call, feed: Feed, reader: Reader) -> AsyncIterator[bytes]:
+async def _events(call: Call, feed: Feed, opened: OpenStream) -> AsyncIterator[bytes]:
     """Until the client leaves, its token ends, or the server stops."""
     services = call.services
     try:
@@ -63,11 +63,11 @@ async def _events(call: Call, feed: Feed, reader: Reader) -> AsyncIterator[bytes
         yield sse.retry(RETRY_MS + spread) + sse.event("hello", msgspec.json.encode(hello))
         quiet_s = 0.0
         while (end := await why_closed(call)) is None:
-            events = await reader.take(LOOK_S)
+            events = await opened.take(LOOK_S)
             pieces = []
-            if reader.reset is not None:
-                pieces.append(sse.event("reset", msgspec.json.encode({"reason": reader.reset})))
-                reader.reset = None
+            if opened.reset is not None:
+                pieces.append(sse.event("reset", msgspec.json.encode({"reason": opened.reset})))
+                opened.reset = None
             pieces += [sse.event(one.name, one.data, f"{feed.epoch}-{one.number}") for one in events]
             quiet_s = 0.0 if pieces else quiet_s + LOOK_S
             if quiet_s >= PING_S:
@@ -77,7 +77,7 @@ async def _events(call: Call, feed: Feed, reader: Reader) -> AsyncIterator[bytes
                 yield b"".join(pieces)
         yield sse.event("bye", msgspec.json.encode({"reason": end}))
     finally:
-        feed.close(reader)
+        feed.close(opened)
 
 
 async def why_closed(call: Call) -> str | None:
