@@ -10,6 +10,7 @@ from rota.domain.job import Definition
 from rota.domain.requirement import Needs, Offers, Room
 from rota.ids import FIRST_ID
 from rota.ops import claim, define, fleet, job_pauses
+from rota.ops.gates.claim_state import Claiming, Group
 from rota.store import claim_reader, load_reader, reader
 from tests.support.world import APP, LEASE_S, NAMESPACE, RecordingBus, World
 
@@ -115,6 +116,20 @@ def test_a_worker_that_may_not_claim_gets_nothing_from_many_busy_jobs(world: Wor
     assert world.store.transact(claim.claim, late, served, 7, marks).claims == []
     world.store.transact(fleet.beat, [live], LEASE_S)
     assert len(world.store.transact(claim.claim, live, served, 7, marks).claims) == 7
+
+
+def test_lane_gates_bound_lanes_without_requirements_for_a_worker_with_offers_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The documented place for a condition on a worker: its offers switch off the fast path, for this worker only."""
+
+    def never(claiming: Claiming, group: Group) -> None:
+        group.limit(0)
+
+    marks, worker = busy(world), world.join(offers=Offers(tags=["a"]))
+    assert len(world.store.transact(claim.claim, worker, world.served(), 7, marks).claims) == 7
+    monkeypatch.setattr(claim, "LANE_GATES", (*claim.LANE_GATES, never))
+    assert world.store.transact(claim.claim, worker, world.served(), 7, marks).claims == []
 
 
 def test_nothing_is_claimed_from_many_busy_jobs_while_their_queue_is_paused(world: World) -> None:
