@@ -349,7 +349,8 @@ def test_an_idempotency_key_names_the_execution_that_the_unique_key_answered_wit
     repeated = world.accept("send", {"to": "b"}, key="request", **unique(on_conflict=action))
     assert (repeated.id, repeated.created) == (first, False)
     with pytest.raises(
-        KeyConflict, match=rf"{first} .*'?\{{\"to\":\"a\"\}}, which answered a call with others; this call"
+        KeyConflict,
+        match=rf"{first} .*'?\{{\"to\":\"a\"\}}, which a unique key returned to a call with other arguments; this call",
     ):
         world.enqueue("send", {"to": "a"}, key="request")
     assert world.executions() == [first]

@@ -234,8 +234,11 @@ def test_two_jobs_do_not_share_a_schedule(app: App) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"at": NOON - timedelta(hours=12)}, "^at: is in the past, so it never fires; to run the job now, enqueue it$"),
-        ({"at": [NOON - timedelta(days=1), NOON - timedelta(days=2)]}, "^at: is in the past"),
+        (
+            {"at": NOON - timedelta(hours=12)},
+            "^at: the time is in the past, so the schedule would never fire; to run the job now, enqueue it$",
+        ),
+        ({"at": [NOON - timedelta(days=1), NOON - timedelta(days=2)]}, "^at: the time is in the past"),
         ({"at": NOON + timedelta(days=1), "end": NOON}, "^end: the schedule never fires"),
         ({"cron": "0 0 * * *", "end": NOON}, "^end: the schedule never fires between now and its end$"),
         ({"every": "1h", "end": NOON - timedelta(days=1)}, "^end: the schedule never fires"),

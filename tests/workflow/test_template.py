@@ -139,7 +139,7 @@ def test_condition(one: dict[str, Any], expected: bool) -> None:
         ({"gt": [{"$": "a"}, "5"]}, "gt cannot compare a number with a text"),
         ({"lt": [{"$": "a"}, None]}, "lt cannot compare a number with null"),
         ({"le": [True, {"$": "a"}]}, "le cannot compare a boolean with a number"),
-        ({"in": [1, {"$": "a"}]}, "in needs a list on its right side, not a number"),
+        ({"in": [1, {"$": "a"}]}, "the operator `in` needs a list on its right side, not a number"),
         ({"is_true": {"$": "a"}}, "a value that stands as a condition is true or false, not a number"),
         ({"is_none": {"$": "a.n"}}, "a.n has no value: a is a number, which has no members"),
         ({"is_none": {"$outcomes": "a"}}, "the outcomes of a are known to the arguments of a step only"),

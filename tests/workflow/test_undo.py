@@ -575,7 +575,7 @@ def test_failed_undos_are_retried_as_they_were(stage: Stage, undos: Undos) -> No
     id = stage.start("main")
     stage.work()
     for more in ({"latest": True}, {"arguments": "{}"}, {"step_arguments": {"a": {"x": 1}}}):
-        with pytest.raises(UsageError, match="the failed undos of the run are repeated as they were"):
+        with pytest.raises(UsageError, match="undos of the run have failed, and a retry repeats only these"):
             stage.retry(id, **more)
 
 

@@ -57,7 +57,7 @@ def decode(text: str, digest: str) -> Cursor:
 
 
 def refused() -> Problem:
-    return Problem("bad_cursor", "the cursor is not of this list with these filters: begin without a cursor")
+    return Problem("bad_cursor", "the cursor belongs to another list or other filters: start again without a cursor")
 
 
 def _check(position: list[str], digest: str, is_back: bool) -> str:

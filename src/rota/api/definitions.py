@@ -183,7 +183,7 @@ def _dependencies(view: View, namespace: str, body: JobBody, app: str) -> tuple[
 
 
 def _upstream(view: View, namespace: str, reference: str, app: str, pointer: str) -> JobRow:
-    """A name is first one of the own app."""
+    """The job that a dependency names, by id or name. A name is looked up in the app `app` first, then in all apps."""
     row = None if ids.is_id(reference) else reader.find(view, namespace, reference, app)
     try:
         row = row or reader.find(view, namespace, reference)
@@ -278,7 +278,10 @@ def _whole(value: float | None) -> float | None:
 
 
 def merged(source: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition with other members. A new target takes the place of the old one, with its options."""
+    """The definition `source`, with the members of `given` in place of its own.
+
+    A new target (command, HTTP request or function) also removes the options of the old one.
+    """
     found = {name: value for name, value in source.items() if value is not None}
     if any(given.get(name) is not None for name in TARGETS):
         gone: set[str] = set(TARGETS)

@@ -45,7 +45,7 @@ class ScheduleOptions(Part, frozen=True, kw_only=True):
 
 
 class RetryPolicy(Part, frozen=True, kw_only=True):
-    """A whole policy. `attempts` counts the first attempt too: 4 attempts are 3 retries."""
+    """When and how often a failed attempt is retried. `attempts` counts the first one too: 4 attempts are 3 retries."""
 
     policy: Literal["exponential", "linear", "fixed"] = "exponential"
     attempts: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS)] = 5
@@ -158,7 +158,7 @@ class JobPatch(JobBody, frozen=True, kw_only=True):
 
 
 class TemplateBody(Part, frozen=True, kw_only=True):
-    """A definition of which jobs are made. `{"$parameter": "month"}` in it stands for a value that each job gives."""
+    """A template, from which jobs are made. `{"$parameter": "month"}` in it stands for a value that each job gives."""
 
     name: str
     job: dict[str, Any]

@@ -43,7 +43,7 @@ def number(at: Position) -> int | None:
     if at.key is None:
         return None
     if len(at.key) != 1 or not at.key[0].isdigit() or len(at.key[0]) > 18:
-        raise Problem("bad_cursor", "the cursor is not of this list: begin without a cursor")
+        raise Problem("bad_cursor", "the cursor belongs to another list: start again without a cursor")
     return int(at.key[0])
 
 
@@ -57,8 +57,10 @@ def page(
     has_more: bool,
     scanned_to: list[str] | None = None,
 ) -> Answer:
-    """`items` are in the order in which they were read, so backwards on a way back. `scanned_to` is how far a page
-    looked that ended early, with fewer items than asked for, because it had looked at enough rows.
+    """One page as an answer, with the cursors of its neighbours.
+
+    `items` are in the order in which they were read: reversed if the cursor leads back (`is_back`). If the page ended
+    early, because it had read as many rows as it may, `scanned_to` is the key of the last row read.
     """
     names(kind, query.fields)  # An empty list refuses an unknown name, too.
     chosen = [only(item, kind, query.fields) for item in items]
@@ -78,7 +80,7 @@ def page_of(
     at = position(call, query)
     reached = scanned_to or (keys[-1] if keys else None)
     beyond = None if not has_more or reached is None else reached
-    # Behind an empty page there is nothing to begin with: back to the other end of the list.
+    # An empty page has no first item; the empty key makes the cursor start at the other end of the list.
     came_from = (keys[0] if keys else reached or []) if query.cursor is not None else None
     following, before = (came_from, beyond) if at.is_back else (beyond, came_from)
     digest = cursor.fingerprint(call.namespace, call.url, query)

@@ -1,4 +1,4 @@
-"""PATCH of a definition: named members are replaced as a whole, null puts the default back, the others stay."""
+"""PATCH of a definition: each member of the body replaces the stored one as a whole; null restores the default."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
 
 @cache
 def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
-    """The parameters by name. msgspec evaluates the annotations at each call."""
+    """The parameters by name. Cached, because msgspec evaluates the annotations at each call."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 

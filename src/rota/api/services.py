@@ -69,7 +69,7 @@ class Services:
         self.feed: Feed
         """What open streams show."""
         self.forget_grants: Callable[[], None] = lambda: None
-        """To be called after a change of tokens: rights are remembered for a few seconds."""
+        """Empties the cache of rights, which are kept for a few seconds. Call it after a change of tokens."""
         self.is_draining = False
         self.room = Room()
         self._parts: dict[Any, Any] = {}
@@ -129,7 +129,9 @@ class Services:
             if future.is_postponed:
                 future.cancel()
                 waiting.add_done_callback(_look_at)
-                raise RequestInProgress("a request with the same Idempotency-Key is not answered yet: ask again")
+                raise RequestInProgress(
+                    "an earlier request with the same Idempotency-Key is still in progress: retry later"
+                )
             done, _ = await asyncio.wait([waiting], timeout=busy_s - first_s)
         if not done and future.cancel():
             raise self.store.too_busy()

@@ -133,7 +133,7 @@ class Waits:
             self._listener = None
 
     def _announce(self, id: str) -> None:
-        """Tells other processes to send the end of this execution; with those of other requests of this moment."""
+        """Asks other processes for a hint when this execution ends. The requests of a millisecond share one message."""
         self._new.append(id)
         if len(self._new) == 1:
             asyncio.get_running_loop().call_later(0.001, self._announce_new)

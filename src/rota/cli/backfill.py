@@ -127,7 +127,10 @@ def _run(database: Database, row: ScheduleRow, low: int, high: int, total: int, 
 
 
 class _Places:
-    """How many executions of a period may be started now. Those of earlier calls of the command count, too."""
+    """Limits how many executions of a backfill are unended at once (`--at-once`).
+
+    Executions that earlier calls of the command started for the same period count, too.
+    """
 
     def __init__(self, database: Database, row: ScheduleRow, low: int, high: int, at_once: int | None) -> None:
         self._database, self._at_once = database, at_once

@@ -1,4 +1,4 @@
-"""`rota templates`: definitions with parameters, of which jobs are made."""
+"""`rota templates`: definitions with parameters, from which jobs are made."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ def next_pass(known: Record, now: int) -> Pass | None:
     if known.begun_at > known.done_at:
         if _within(known.beat_at, now, ABANDONED_S):
             return None
-        # The supervisor that made the last pass was killed. Its transactions were whole: the pass resumes at its mark.
+        # The supervisor that made the last pass was killed. Each of its transactions committed or was rolled back, so
+        # the pass resumes at the stored mark.
         return Pass(now, known.full_at, known.mark, known.removed)
     if _within(known.done_at, now, 0.9 * LOOK_S):
         return None

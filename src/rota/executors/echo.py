@@ -75,7 +75,7 @@ _echo: Echo | None = None
 
 
 def install() -> None:
-    """Once for a process."""
+    """Call this once in a process whose jobs are to be echoed."""
     global _echo
     _echo = Echo(sys.stderr)
     _echo.start()
@@ -83,6 +83,6 @@ def install() -> None:
 
 
 def show(job: str, id: str, texts: list[str]) -> None:
-    """Does nothing where no echo is installed."""
+    """Writes lines of a job to the standard error of the worker; does nothing in a process without `install`."""
     if _echo is not None:
         _echo.show(job, id, texts)

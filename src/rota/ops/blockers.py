@@ -58,7 +58,7 @@ def lift(tx: Tx, kind: Kind, key: str) -> None:
 
 
 def unlift(tx: Tx, kind: Kind, key: str) -> None:
-    """The blocker holds again, before all executions behind it were released."""
+    """Puts a lifted blocker in force again: executions behind it that were not released yet keep waiting."""
     tx.run("unlift_blocker", kind=kind, key=key)
 
 
@@ -69,7 +69,10 @@ def release_lifted(tx: Tx) -> bool:
 
 
 def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
-    """The lowest rank behind each of these keys that is lifted. They stay lifted until this transaction ends."""
+    """For each of these keys whose blocker is lifted: the lowest rank of an execution that still waits behind it.
+
+    Locks their rows in `lifted_blocker`, so that none is deleted before this transaction ends.
+    """
     found = tx.rows("lifted_fronts", kind=kind, keys=sorted(keys))
     return {key: rank for key, rank in found if rank is not None}
 

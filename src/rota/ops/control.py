@@ -156,7 +156,9 @@ def repeat(tx: Tx, namespace: str, id: str, new_id: str, actor: str, replay: Rep
         raise UsageError(_instead(tx, found[0]))
     if _to_retry(tx, [id]) or tx.rows("depths_of", ids=[id]):
         if replay.queue is not None or replay.priority is not None or replay.delay_s is not None:
-            raise UsageError(f"{id} is a run, and its steps have queues of their own: a retry takes arguments only")
+            raise UsageError(
+                f"{id} is a run of a workflow: a retry takes new arguments, but no queue, priority or delay"
+            )
         return retry(tx, namespace, id, new_id, actor, Request(arguments=replay.arguments))
     _repeat(tx, namespace, originals[0], new_id, actor, replay)
     _mark_replayed(tx, namespace, {id: new_id})

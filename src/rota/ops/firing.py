@@ -101,7 +101,8 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
         moves = [_moved(tx.now, row, form, decided, newest.get(row.id)) for row, form, decided in rounds]
         tx.run("move_schedules", rows=moves)
     if plans.unreadable:
-        # Written by a newer version, in a time zone that is not known here, or with invalid dates. Others still fire.
+        # Their definitions were written by a newer version, or have a time zone that this machine does not know, or
+        # invalid dates. The other schedules still fire.
         tx.run("postpone_schedules", ids=plans.unreadable, until=tx.now + UNREADABLE_S * MICROSECONDS)
     return Fired(len(rows), len(begun))
 

@@ -27,6 +27,7 @@ REQUEST = "request"
 """The kind of the keys of HTTP requests. They belong to no job: another job with the same key is seen."""
 MOST_LOCKS = 500
 """A call with more keys locks its whole job: a server has room for some thousands of locks."""
+_BY_UNIQUE_KEY = ", which a unique key returned to a call with other arguments"
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ def lock_request(tx: Tx, namespace: str, requests: str, key: str) -> None:
     name = _request_lock(f"{namespace} {REQUEST}", requests, key)
     is_ours, _ = tx.one("lock_keys", keys=[(name, False)], waits=tx.waits) or (0, "")
     if not is_ours:
-        raise NotNow(f"a request with the Idempotency-Key {key!r} is not answered yet")
+        raise NotNow(f"an earlier request with the Idempotency-Key {key!r} is still in progress")
 
 
 def _request_lock(scope: str, requests: str, key: str) -> str:
@@ -203,8 +204,8 @@ def _same_request(tx: Tx, header: Header, item: Item, known: Taken) -> Accepted:
     is_its_own = found is None or payload.digest(before) == known.arguments_hash
     raise KeyConflict(
         f"the key {header.key!r} belongs to execution {known.holder} of job {header.job!r} with the arguments "
-        f"{_short(before)}{'' if is_its_own else ', which answered a call with others'}; this call has "
-        f"{_short(item.arguments)}. Use another key, or the same arguments."
+        f"{_short(before)}{'' if is_its_own else _BY_UNIQUE_KEY}; this call has {_short(item.arguments)}. Use another "
+        "key, or the same arguments."
     )
 
 

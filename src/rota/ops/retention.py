@@ -101,7 +101,7 @@ def set_retention(tx: Tx, namespace: str, kept_s: int | None, actor: str) -> Non
 
 
 def begin(tx: Tx) -> Pass | None:
-    """The pass that the caller should make now, if any."""
+    """Begins a pass, or takes over an abandoned one; None if none is due, or another supervisor is making it."""
     tx.run("add_retention_pass", name=PASS_NAME)
     found = tx.records("lock_retention_pass", Record, name=PASS_NAME)
     due = retention.next_pass(found[0], tx.now) if found else None

@@ -137,7 +137,9 @@ def _refuse_if_over(spec: Spec, now: int) -> None:
     if first_at(spec, now) is not None and (spec.end is None or spec.end >= now):
         return
     if isinstance(spec.trigger, At) and (spec.end is None or max(spec.trigger.instants) <= spec.end):
-        raise DefinitionError("at: is in the past, so it never fires; to run the job now, enqueue it")
+        raise DefinitionError(
+            "at: the time is in the past, so the schedule would never fire; to run the job now, enqueue it"
+        )
     raise DefinitionError("end: the schedule never fires between now and its end")
 
 

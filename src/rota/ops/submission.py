@@ -68,7 +68,7 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
     request: str = ""
     """Its Idempotency-Key, and the number of the item if the request has several: `K`, or `K /7`."""
     request_digest: str = ""
-    """The hash of the request, which must be the same when the key comes again."""
+    """The hash of the request. A repeated request with the same Idempotency-Key must have the same hash."""
 
     def hashed(self) -> str:
         return self.digest or payload.digest(self.arguments)

@@ -216,7 +216,8 @@ class _Block:
 
 @contextlib.contextmanager
 def _uncounted(attempt: AttemptState) -> Iterator[None]:
-    """An execution that only lost against another transaction runs again soon, and it costs no attempt."""
+    """If the block fails because of a conflict with another transaction, the execution is retried soon, and no attempt
+    is counted."""
     try:
         yield
     except Exception as error:
@@ -243,4 +244,6 @@ def _check_no_rollback(error: BaseException) -> None:
 
 def _check_not_completed(attempt: AttemptState) -> None:
     if attempt.written is not None:
-        raise DefinitionError("this execution has completed already: a job does so once")
+        raise DefinitionError(
+            "this execution has already completed: call ctx.complete() or commit ctx.transaction() only once"
+        )

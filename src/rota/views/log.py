@@ -40,8 +40,10 @@ class Log(Shape, frozen=True):
 
 
 class LogPage(Shape, frozen=True):
-    """Some lines. `next` is the position behind them, which `after` takes to read on; `has_more`: there are more lines
-    now. `is_over`: the attempts that were asked for have ended, so that no more will come."""
+    """Some lines of a log. Pass `next` as `after` to read the lines that follow.
+
+    `has_more`: more lines exist already. `is_over`: the requested attempts have ended, so no further lines will come.
+    """
 
     items: list[LogLine]
     next: str | None
@@ -53,7 +55,10 @@ class LogPage(Shape, frozen=True):
 def log_page(
     view: View, namespace: str, id: str, after: Position, fence: int | None, stream: str | None, most: int
 ) -> LogPage:
-    """Up to `most` lines behind `after`. The status is read before the lines: what is over has no more lines behind."""
+    """Up to `most` lines after the position `after`.
+
+    The status is read before the lines, so a page with `is_over` cannot miss lines that were written in between.
+    """
     status, last = notes.progress(view, namespace, id)
     found = notes.lines(view, namespace, id, after, most + 1, fence, stream)
     lines = [shaped(LogLine, line, line=line.number) for line in found[:most]]
@@ -68,7 +73,7 @@ def log_page(
 
 
 def log(view: View, namespace: str, id: str, after: Position, fence: int | None, stream: str | None) -> Log:
-    """Up to `PAGE` lines behind `after`."""
+    """Up to `PAGE` lines after the position `after`."""
     status, last = notes.progress(view, namespace, id)
     found = notes.lines(view, namespace, id, after, PAGE, fence, stream)
     lines = [shaped(LogLine, line, line=line.number) for line in found]

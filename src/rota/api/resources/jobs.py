@@ -82,7 +82,7 @@ async def list_jobs(call: Call, query: JobsQuery) -> Answer:
 
 def _position(after: list[str] | None) -> list[str] | None:
     if after is not None and (len(after) != 3 or not is_id(after[2])):
-        raise Problem("bad_cursor", "the cursor is not of this list: begin without a cursor")
+        raise Problem("bad_cursor", "the cursor belongs to another list: start again without a cursor")
     return after
 
 

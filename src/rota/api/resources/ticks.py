@@ -22,7 +22,7 @@ from rota.views.shape import Shape
 from rota.views.tick import Tick
 
 MOST_LOOKED_AT = 20_000
-"""How many rows a page looks at, and how many the sums count at most."""
+"""The most rows that one page reads, and the most that the sums count."""
 CHUNK = 1000
 FOREVER = 2**62
 
@@ -125,7 +125,7 @@ def _place(key: list[str] | None) -> tuple[int, int] | None:
     if key is None:
         return None
     if len(key) != 2 or not all(part.isdecimal() and len(part) <= 18 for part in key):
-        raise Problem("bad_cursor", "the cursor is not of this list: begin without a cursor")
+        raise Problem("bad_cursor", "the cursor belongs to another list: start again without a cursor")
     return int(key[0]), int(key[1])
 
 

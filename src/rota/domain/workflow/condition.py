@@ -73,7 +73,7 @@ def compared(name: str, first: Any, second: Any) -> bool:
         return bool(_EQUALITY[name](first, second))
     if name == "in":
         if not isinstance(second, list):
-            raise TemplateError(f"in needs a list on its right side, not {template.kind(second)}")
+            raise TemplateError(f"the operator `in` needs a list on its right side, not {template.kind(second)}")
         return first in second
     kinds = {template.kind(first), template.kind(second)}
     if kinds not in ({"a number"}, {"a text"}):

@@ -132,7 +132,7 @@ def _comparable(host: str) -> str:
 async def checked(host: str, allow: Allowed) -> list[str]:
     """The addresses of a host, all of them fit to be called; raises Refused if a single one is not."""
     if len(host) > MOST_NAME or "%" in host:
-        raise Refused(f"the host {host[:MOST_NAME]!r} is not the name of a host")
+        raise Refused(f"the host {host[:MOST_NAME]!r} is not a valid host name")
     own = _literal(host)
     addresses = [own] if own is not None else await _looked_up(host)
     for address in [] if allow.has_name(host) else addresses:

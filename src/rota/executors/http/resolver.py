@@ -43,7 +43,7 @@ class Resolver:
         try:
             return found if isinstance(found, list) else await asyncio.wrap_future(found)
         except (socket.gaierror, UnicodeError) as error:
-            why = error.strerror if isinstance(error, socket.gaierror) else "it is not the name of a host"
+            why = error.strerror if isinstance(error, socket.gaierror) else "it is not a valid host name"
             raise Unresolved(f"the name {name} could not be looked up: {why}") from None
 
     def _begun(self, name: str) -> Future[list[str]] | list[str]:

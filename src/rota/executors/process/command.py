@@ -374,7 +374,7 @@ def _single(value: str | Reference, arguments: Mapping[str, Any], secrets: Secre
 
 
 def _replaced(template: str, arguments: Mapping[str, Any]) -> str:
-    """Replaces placeholders, but not in the values of arguments."""
+    """Replaces the placeholders of the template. A placeholder inside the value of an argument is kept as text."""
     return _TOKEN.sub(lambda token: _text(arguments[token[1]], token[1]) if token[1] else token[0][0], template)
 
 

@@ -38,7 +38,8 @@ from rota.executors.process.started_processes import Refused
 from rota.executors.process.warm_process import GRACE_S, JobCall, WarmProcess
 
 KEPT_SHARE = 4
-"""A process is replaced if more than this part of the memory for its job is taken before the job begins."""
+"""Before a job begins, its process is replaced if it has grown since its start by more than this part (one fourth) of
+the memory that it then had left."""
 PATIENCE_S = 1.0
 """How long a call that was claimed ahead waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)

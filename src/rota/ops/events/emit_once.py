@@ -20,7 +20,7 @@ STATUS = 201
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
-    """The item of a request with this number. `digest` is the hash of its text."""
+    """One event of a request: its number in the request, and the hash of its text (`digest`)."""
 
     number: int
     digest: str

@@ -25,7 +25,8 @@ class Unsure(Subscription, frozen=True, array_like=True):
 def settle_waits(tx: Tx) -> int:
     """Marks new waits, and reads the events for those that were marked before. Returns how many waits changed.
 
-    The transaction must not have written before: it gets its id, which is the mark, after it has read the new waits.
+    The mark of a wait is the id of this transaction. The database assigns that id at the first write, and it must do so
+    after the new waits were read, so the caller must not have written anything in this transaction.
     It locks subscriptions only after it has ended the steps, because every transaction that ends a step first locks the
     step and then deletes its subscriptions.
     """

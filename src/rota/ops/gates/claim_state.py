@@ -84,7 +84,7 @@ class Group:
             self.room = max(0, most if self.room is None else min(most, self.room))
 
     def part(self, lanes: Iterable[int]) -> Group:
-        """The same for some of the lanes."""
+        """A copy of this group with only these lanes."""
         part = Group(self.namespace, self.app, self.requirements, self.starts, self.depth)
         part.heads = {lane: self.heads[lane] for lane in lanes}
         part.room, part.permit, part.choose = self.room, self.permit, self.choose

@@ -33,7 +33,7 @@ def map_items(view: View, run: Run, graph: Graph, number: int, letters: Mapping[
 def omitted_items(tx: Tx, run: Run, number: int, low: int, high: int) -> set[int]:
     """The items from `low` up to, but not including, `high` that the run does not place.
 
-    A retry keeps them, or in the undo of a map there is nothing to undo.
+    In a retry these are the items whose results it keeps; in an undo, the items that have nothing to undo.
     """
     where = {"run": run.id, "number": number, "low": low, "high": high}
     kept = {row[0] for row in tx.rows("kept_items", **where)} if pinned(run.pinned).partial else set()

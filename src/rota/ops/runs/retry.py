@@ -63,7 +63,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 def retry(tx: Tx, namespace: str, id: str, new_id: str, actor: str, request: Request) -> str:
-    """Opens the new run and returns its id. Results of kept steps are referred to, not copied."""
+    """Opens the new run and returns its id. It refers to the results of kept steps, and does not copy them."""
     ended = _ended(tx, namespace, id)
     request = _with_version(ended, request)
     old = pinned_graph(tx, _version(ended, ended.version, ended.graph))
@@ -94,7 +94,8 @@ def _retry_undos(
     """Opens a run that keeps every step, so that it is undone at once. Its undo keeps the undos that succeeded."""
     if request.latest or request.step_arguments or request.arguments is not None:
         raise UsageError(
-            "the failed undos of the run are repeated as they were: to run steps again, retry the run from a step"
+            "undos of the run have failed, and a retry repeats only these, without changes: to run steps again, name "
+            "the step from which to retry"
         )
     failed = undo.failures(letters_of_undo)
     _check_results(tx, ended, graph, {graph.steps[number].id: number for number in failed}, ())
@@ -125,7 +126,7 @@ def _ended(tx: Tx, namespace: str, id: str) -> Ended:
         raise UsageError(f"{id} is a step of run {found[0].parent}: retry that run")
     status = reader.status(tx, namespace, id)  # Raises if there is no such execution.
     if status in TERMINAL:
-        raise UnknownExecution(f"{id} is not a run of a workflow: replay it")
+        raise UnknownExecution(f"{id} is not a run of a workflow, so it cannot be retried as one: replay it instead")
     raise Conflict(f"run {id} is {status}: wait for its end, or cancel it first")
 
 

@@ -891,7 +891,7 @@ BEGIN
                   'the same arguments.', quote_literal(enqueue.key), holder, quote_literal(enqueue.job),
                   left(coalesce(stored, '(pruned)'), 200) ||
                   CASE WHEN encode(sha256(convert_to(stored::jsonb::text, 'UTF8')), 'hex') <> known
-                       THEN ', which answered a call with others' ELSE '' END,
+                       THEN ', which a unique key returned to a call with other arguments' ELSE '' END,
                   left(written, 200) USING ERRCODE = 'RT004';
         END IF;
         INSERT INTO unique_key (namespace, app, job, kind, key, holder, arguments_hash, taken_at)
