@@ -62,7 +62,7 @@ class Start(msgspec.Struct, frozen=True):
 class Round(msgspec.Struct, frozen=True):
     """The decisions about one schedule, to be written in one transaction."""
 
-    marks: list[LedgerEntry]
+    entries: list[LedgerEntry]
     starts: list[Start]
     held: tuple[int, ...]
     cursor: int
@@ -76,16 +76,16 @@ def decide(
 ) -> Round:
     """Decides every tick in (cursor, now]. `is_busy`: the execution of the tick before has not ended."""
     low, high = bounds(spec, cursor, now)
-    marks: list[LedgerEntry] = []
+    entries: list[LedgerEntry] = []
     due: list[tuple[int, TickOutcome]] = []
     if high > low:
         edge = min(max(low, now - GRACE_S * MICROSECONDS - 1), high)
-        recent = list(_wanted(spec, edge, high, holidays, marks))
-        due = _missed(spec, low, edge, now, bool(recent), holidays, marks)
+        recent = list(_wanted(spec, edge, high, holidays, entries))
+        due = _missed(spec, low, edge, now, bool(recent), holidays, entries)
         due += [(at, TickOutcome.FIRED) for at in recent]
-    starts, left = _starts(spec, due, tuple(held), is_busy, marks)
+    starts, left = _starts(spec, due, tuple(held), is_busy, entries)
     decided = max(cursor, now)
-    return Round(marks, starts, left, decided, next_at(spec, decided))
+    return Round(entries, starts, left, decided, next_at(spec, decided))
 
 
 def decide_delay(
@@ -140,13 +140,13 @@ def bounds(spec: Spec, low: int, high: int) -> tuple[int, int]:
     )
 
 
-def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], marks: list[LedgerEntry]) -> Iterator[int]:
+def _wanted(spec: Spec, low: int, high: int, holidays: frozenset[date], entries: list[LedgerEntry]) -> Iterator[int]:
     """The ticks in (low, high] that may run; the others are marked."""
     while (tick := triggers.first(spec.trigger, low, high)) is not None:
         if (reason := reason_against(spec, tick, holidays)) is None:
             yield tick.at
         else:
-            marks.append(LedgerEntry(tick.at, tick.at, 1, reason))
+            entries.append(LedgerEntry(tick.at, tick.at, 1, reason))
         low = tick.at
 
 
@@ -159,7 +159,7 @@ def reason_against(spec: Spec, tick: Tick, holidays: frozenset[date]) -> TickOut
 
 
 def _missed(
-    spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], marks: list[LedgerEntry]
+    spec: Spec, low: int, high: int, now: int, has_recent: bool, holidays: frozenset[date], entries: list[LedgerEntry]
 ) -> list[tuple[int, TickOutcome]]:
     """The ticks in (low, high] that are caught up; all others are marked, by the range."""
     if triggers.count(spec.trigger, low, high) == 0:
@@ -173,7 +173,7 @@ def _missed(
         tick = triggers.first(spec.trigger, start, end)
         if tick is not None and tick.at not in caught_up:
             missed = TickOutcome.OUTSIDE_WINDOW if end <= reach else TickOutcome.MISSED
-            marks += stretch(spec, start, end, reason_against(spec, tick, holidays) or missed)
+            entries += stretch(spec, start, end, reason_against(spec, tick, holidays) or missed)
     return [(at, TickOutcome.CAUGHT_UP) for at in chosen]
 
 
@@ -217,7 +217,7 @@ def stretch(spec: Spec, low: int, high: int, outcome: TickOutcome) -> list[Ledge
 
 
 def _starts(
-    spec: Spec, due: Sequence[tuple[int, TickOutcome]], held: tuple[int, ...], is_busy: bool, marks: list[LedgerEntry]
+    spec: Spec, due: Sequence[tuple[int, TickOutcome]], held: tuple[int, ...], is_busy: bool, entries: list[LedgerEntry]
 ) -> tuple[list[Start], tuple[int, ...]]:
     """Which of the due ticks start now, and which are held until the execution before them has ended."""
     starts: list[Start] = []
@@ -232,10 +232,10 @@ def _starts(
             starts.append(Start(at, outcome, cancels_previous=True))
         elif len(held) < room:
             held = (*held, at)
-            marks.append(LedgerEntry(at, at, 1, TickOutcome.QUEUED))
+            entries.append(LedgerEntry(at, at, 1, TickOutcome.QUEUED))
             continue
         else:
-            marks.append(LedgerEntry(at, at, 1, TickOutcome.OVERLAP))
+            entries.append(LedgerEntry(at, at, 1, TickOutcome.OVERLAP))
             continue
         is_busy = True
     return starts, held

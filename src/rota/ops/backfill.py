@@ -100,13 +100,13 @@ def _split_ranges(tx: Tx, id: int, spec: Spec, new: Sequence[int]) -> None:
             edges = [known.at - 1, *inside]
             ends = [at - 1 for at in inside] + [known.until]
             pieces = zip(edges, ends, strict=True)
-            rest = [mark for low, high in pieces for mark in tick_policy.stretch(spec, low, high, known.outcome)]
+            rest = [entry for low, high in pieces for entry in tick_policy.stretch(spec, low, high, known.outcome)]
         if inside:
             gone.append(known.at)
             split += rest
     if gone:
         tx.run("drop_marks", schedule=id, ats=gone)
-        schedule.record(tx, [(id, mark) for mark in split])
+        schedule.record(tx, [(id, entry) for entry in split])
 
 
 def _start(tx: Tx, known: schedule.Known, form: firing.Form, new: Sequence[int], ids: Sequence[str]) -> None:

@@ -88,8 +88,8 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     begun = [
         Planned(next(ids), row.id, row.name, form, start) for row, form, decided in rounds for start in decided.starts
     ]
-    marks = [(row.id, mark) for row, _, decided in rounds for mark in decided.marks]
-    begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), marks)
+    entries = [(row.id, entry) for row, _, decided in rounds for entry in decided.entries]
+    begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), entries)
     replaced = _replaced(begun, {row.id: row.last_execution for row in rows})
     new = {one.id for one in begun}
     # Those of earlier ticks first: rows of executions are locked before the edges of dependencies.
@@ -148,10 +148,10 @@ class _Plans:
 
 def _without_job(decided: Round) -> Round:
     """No worker has ever declared the job: the ledger says so, and the schedule moves on."""
-    marks = [
+    entries = [
         LedgerEntry(start.at, start.at, 1, TickOutcome.UNKNOWN_JOB) for start in decided.starts if not start.was_held
     ]
-    return msgspec.structs.replace(decided, starts=[], marks=[*decided.marks, *marks])
+    return msgspec.structs.replace(decided, starts=[], entries=[*decided.entries, *entries])
 
 
 def _decide(tx: Tx, row: Row, spec: Spec, is_busy: bool) -> Round:
@@ -166,7 +166,7 @@ def _unfinished(tx: Tx, ids: list[str]) -> frozenset[str | None]:
     return frozenset(row[0] for row in tx.rows("unfinished", ids=[(id,) for id in ids])) if ids else frozenset()
 
 
-def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, LedgerEntry]]) -> list[Planned]:
+def _with_keys(tx: Tx, begun: list[Planned], entries: Sequence[tuple[int, LedgerEntry]]) -> list[Planned]:
     """Writes the ledger. Returns the executions whose tick had no key yet, and those that were held."""
     held = [one for one in begun if one.start.was_held]
     if held:
@@ -174,7 +174,7 @@ def _with_keys(tx: Tx, begun: list[Planned], marks: Sequence[tuple[int, LedgerEn
         tx.run("release_ticks", rows=rows)
     new = [one for one in begun if not one.start.was_held] if held else begun
     taken = add_ticks(tx, [(one.schedule, one.start.at, one.id, one.start.outcome.value) for one in new])
-    schedule.record(tx, marks)
+    schedule.record(tx, entries)
     return begun if taken is None else [one for one in begun if one.start.was_held or one.id in taken]
 
 
@@ -260,13 +260,13 @@ def _deadline(now: int, spec: Spec, start: Start, run_at: int) -> int | None:
 def _moved(now: int, row: Row, form: Form, decided: Round, last: Planned | None) -> tuple[object, ...]:
     """The new state of a schedule, as a row for `move_schedules`."""
     trigger = form.spec.trigger
-    mark = max(decided.marks, key=attrgetter("until")) if decided.marks and last is None else None
+    entry = max(decided.entries, key=attrgetter("until")) if decided.entries and last is None else None
     waits_for, next_at = None, decided.next_at
     if decided.held or decided.waits:
         waits_for = last.id if last else row.last_execution
     if isinstance(trigger, After):
         waits_for = last.id if last else waits_for
-        if last is None and waits_for is None and next_at is None and (decided.starts or decided.marks):
+        if last is None and waits_for is None and next_at is None and (decided.starts or decided.entries):
             next_at = now + trigger.delay  # No execution was started whose end would set the next tick.
     return (
         row.id,
@@ -275,8 +275,8 @@ def _moved(now: int, row: Row, form: Form, decided: Round, last: Planned | None)
         next_at,
         waits_for,
         msgspec.json.encode(decided.held).decode() if decided.held else "[]",
-        last.start.at if last else mark.until if mark else None,
+        last.start.at if last else entry.until if entry else None,
         now - last.start.at if last else None,
-        last.start.outcome.value if last else mark.outcome.value if mark else None,
+        last.start.outcome.value if last else entry.outcome.value if entry else None,
         last.id if last else None,
     )

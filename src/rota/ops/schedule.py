@@ -118,10 +118,10 @@ def holidays(tx: Tx, namespace: str, spec: Spec) -> frozenset[date]:
     return found
 
 
-def record(tx: Tx, marks: Sequence[tuple[int, LedgerEntry]]) -> None:
+def record(tx: Tx, entries: Sequence[tuple[int, LedgerEntry]]) -> None:
     """Writes ticks that started nothing to the ledger, each with the id of its schedule."""
-    if marks:
-        rows = [(schedule, mark.at, mark.until, mark.count, mark.outcome.value) for schedule, mark in marks]
+    if entries:
+        rows = [(schedule, entry.at, entry.until, entry.count, entry.outcome.value) for schedule, entry in entries]
         tx.run("add_marks", rows=rows)
 
 
@@ -175,7 +175,7 @@ def _close(tx: Tx, known: Known) -> int:
     outcome = TickOutcome.MISSED if known.paused_at is None else TickOutcome.PAUSED
     spec = schedules.decode(known.spec)
     left = tick_policy.stretch(spec, *tick_policy.bounds(spec, known.cursor, now), outcome)
-    record(tx, [(known.id, mark) for mark in left])
+    record(tx, [(known.id, entry) for entry in left])
     if held := msgspec.json.decode(known.held, type=list[int]):
         tx.run("release_ticks", rows=[(known.id, at, TickOutcome.OVERLAP.value, None) for at in held])
     return now
