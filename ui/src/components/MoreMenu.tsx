@@ -35,8 +35,8 @@ export function MoreMenu({ label, entries, children }: Props) {
       </Menu.Target>
       <Menu.Dropdown className={css.menu}>
         {entries.map((entry, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
           <Menu.Item
+            // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
             key={index}
             className={css.item}
             classNames={{ itemLabel: css.label }}

@@ -20,7 +20,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     width: 180,
   },
   { key: "offers", head: "offers", cell: (worker) => <span className="sm d2">{offersOf(worker) || "—"}</span> },
-  { key: "slots", head: "slots busy", cell: (worker) => <Slots busy={worker.busy} slots={worker.slots} />, width: 200 },
+  { key: "slots", head: "slots busy", cell: (worker) => <Use worker={worker} />, width: 200 },
   { key: "beat", head: "heartbeat", cell: (worker) => <Time at={worker.lastHeartbeat} />, isNumber: true, width: 110 },
   {
     key: "up",
@@ -91,6 +91,16 @@ function Name({ worker }: { worker: Worker }) {
   );
 }
 
+// A worker that has stopped holds nothing any more.
+function Use({ worker }: { worker: Worker }) {
+  if (!isStopped(worker)) return <Slots busy={worker.busy} slots={worker.slots} />;
+  return (
+    <span className="sm d2">
+      stopped at <Time at={worker.stoppedAt} />
+    </span>
+  );
+}
+
 function Slots({ busy, slots }: { busy: number; slots: number }) {
   const text = `${busy} of ${slots}`;
   return (
@@ -127,7 +137,7 @@ function OnPhone({ worker }: { worker: Worker }) {
       </div>
       <div className="row">
         <span className="gr">
-          <Slots busy={worker.busy} slots={worker.slots} />
+          <Use worker={worker} />
         </span>
         <DrainButton worker={worker} />
       </div>
