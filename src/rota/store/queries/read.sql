@@ -176,21 +176,6 @@ FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
 
--- name: stranded
--- Lanes with ready executions, how many live workers serve their queue, and the offers of those that have the job.
-SELECT l.app, l.queue, l.requirements, l.job,
-       (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
-       (SELECT count(*) FROM worker w
-        WHERE SERVES(w, l.namespace) AND (w.app = l.app OR (w.app = '*' AND RUNS(w, l.job, l.requirements, l.runs))) AND LIVE(w)
-          AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) AS live,
-       (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
-           SELECT DISTINCT w.offers FROM worker w
-           WHERE SERVES(w, l.namespace) AND (w.app = l.app OR w.app = '*') AND LIVE(w)
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements, l.runs)) v) AS offers
-FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
-ORDER BY l.app, l.queue, l.requirements, l.job
-
 -- name: newest
 SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),
            coalesce((SELECT max(heartbeat_at) FROM worker), 0)) AS at
