@@ -129,7 +129,7 @@ FROM queue q WHERE q.namespace = :namespace AND (:every OR q.name = :name) ORDER
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
        w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble, w.deploy,
-       w.jobs, w.beats, w.ended
+       w.jobs, w.beats, w.ended, w.memory
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE SERVES(w, :namespace) AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
