@@ -175,11 +175,11 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
     async def step(original: Callable[..., Any], heart: Any) -> Any:
         local = heart._clock.now()
 
-        def beat(tx: Any, workers: Any, lease_s: float) -> Any:
+        def beat(tx: Any, workers: Any, lease_s: float, memory: Any) -> Any:
             session: Any = tx._tx if isinstance(tx, FailingTx) else tx
             session.now, now = local, session.now
             try:
-                return fleet.beat(tx, workers, lease_s)
+                return fleet.beat(tx, workers, lease_s, memory)
             finally:
                 session.now = now
 

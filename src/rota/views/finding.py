@@ -7,9 +7,8 @@ from statistics import median
 
 import msgspec
 
-from rota.domain import findings
+from rota.domain.findings import evaluate, jobs
 from rota.domain.findings import finding as domain
-from rota.domain.findings import jobs
 from rota.domain.findings.finding import Kind, Severity, Unit
 from rota.domain.instant import moment
 from rota.store import finding_reader
@@ -106,8 +105,13 @@ class Overview(Shape, frozen=True):
 
 
 def overview(view: View, namespace: str, read: Read) -> Overview:
-    found = [shown(one) for one in findings.evaluate(read.facts)]
+    found = [shown(one) for one in evaluate(read.facts)]
     return Overview(moment(view.now), verdict(len(found)), _numbers(view, namespace, read), found, len(found))
+
+
+def findings(view: View, namespace: str) -> list[Finding]:
+    """Worst first."""
+    return [shown(one) for one in evaluate(finding_reader.read(view, namespace).facts)]
 
 
 def verdict(count: int) -> str:

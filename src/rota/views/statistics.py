@@ -148,7 +148,9 @@ def _counted(
     def at(number: int, point: int) -> Tally:
         return cells.setdefault((number, point), Tally())
 
-    for number, point, *counts in view.rows("stat_counts", **where, lanes=lanes):
+    is_all = wanted is None and len(groups) == 1
+    of_lanes = {} if is_all else {"lanes": lanes}
+    for number, point, *counts in view.rows("stat_counts_of_all" if is_all else "stat_counts", **where, **of_lanes):
         for outcome, count in zip(Count, counts, strict=True):
             at(number, point).add(outcome, count)
     for lane, minute, outcome, count in unfolded:

@@ -43,7 +43,8 @@ class Worker(Shape, frozen=True):
     """`queues` is null if it serves all of its app. `isLost` says that its lease ran out.
 
     `heartbeats` has a digit for each of the last 40, which are due every `heartbeatEvery` seconds: by how many periods
-    it came late. `troubleText` is its trouble in a sentence. `ended` says what became of its work when it stopped.
+    it came late. `memoryBytes` is what its process had in use at the last one. `troubleText` is its trouble in a
+    sentence. `ended` says what became of its work when it stopped.
     """
 
     worker_id: str
@@ -68,6 +69,7 @@ class Worker(Shape, frozen=True):
     last_heartbeat: datetime
     lease_until: datetime
     stopped_at: datetime | None
+    memory_bytes: int | None
     heartbeats: str
     heartbeat_every: timedelta
     ended: WorkerEnd | None
@@ -102,6 +104,7 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         processes=Processes(live=live[row.supervisor], least=row.least, most=row.most) if row.supervisor else None,
         last_heartbeat=row.heartbeat_at,
         trouble_text=trouble_text(_trouble(row.trouble)) or None,
+        memory_bytes=row.memory,
         heartbeats=row.beats,
         heartbeat_every=max(0, row.lease_until - row.heartbeat_at) / BEATS_PER_LEASE / MICROSECONDS,
         ended=None if row.ended is None else _ended(row.ended),
