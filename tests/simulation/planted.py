@@ -410,7 +410,8 @@ BUGS: tuple[Bug, ...] = (
         # A machine without a network keeps its executions, and no kill or drain ends them first.
         events=(Fault.BLACK_HOLE,),
     ),
-    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=6),
+    # The workers must live on: the executions of dead ones are rescued.
+    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=2, events=(Fault.DEAF,)),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
     Bug("late claims are not disowned", _late_claims_are_not_disowned, first=22),
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),
