@@ -42,8 +42,11 @@ class Series(Shape, frozen=True):
     """
 
     metric: str
+    """The name of the metric."""
     labels: dict[str, str]
+    """What the series is for, such as the job."""
     points: list[tuple[datetime, Value]]
+    """Pairs of a time and a value."""
 
 
 class Statistics(Shape, frozen=True):
@@ -52,7 +55,9 @@ class Statistics(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     step: int
+    """The seconds that one point stands for."""
     series: list[Series]
+    """The series, the largest first."""
 
 
 class Asked(msgspec.Struct, frozen=True):

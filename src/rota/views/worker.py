@@ -22,8 +22,11 @@ class Processes(Shape, frozen=True):
     """Of a supervisor: how many live processes it has, and how many it may have."""
 
     live: int
+    """How many processes are live."""
     least: int
+    """How many processes it has at least."""
     most: int
+    """How many processes it may have at most."""
 
 
 class Worker(Shape, frozen=True):
@@ -33,23 +36,38 @@ class Worker(Shape, frozen=True):
     name: str
     app: str
     state: str
+    """`live`, `draining` or `stopped`, as the worker has said last."""
     is_lost: bool
+    """Whether its lease ran out without a stop."""
     slots: int
+    """How many executions it runs at once."""
     busy: int
+    """How many executions it runs now."""
     queues: list[str] | None
     jobs: list[str]
+    """The jobs that it runs."""
     offers: dict[str, Any]
+    """Its pools, tags and resources."""
     trouble: Any
+    """What is wrong with it; null if nothing is."""
     supervisor: str | None
+    """The name of the process that has started it."""
     processes: Processes | None
+    """How many processes its supervisor has and may have; null if it is the only one."""
     host: str
+    """The name of its machine."""
     pid: int
+    """The number of its process on that machine."""
     version: str
+    """The version of Rota that it runs."""
     deploy: int | None
+    """The number of the deploy that it runs; null without code."""
     started_at: datetime
     last_heartbeat: datetime
     lease_until: datetime
+    """When its lease runs out unless it is renewed."""
     stopped_at: datetime | None
+    """When it stopped; null while it runs."""
 
 
 class WorkerChanged(Worker, frozen=True):

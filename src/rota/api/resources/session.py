@@ -21,6 +21,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The token to sign in with."""
 
     token: str
+    """The token that is traded for a cookie."""
 
 
 async def sign_in(call: Call, query: NoQuery, body: SignIn) -> Answer:

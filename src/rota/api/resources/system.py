@@ -31,11 +31,15 @@ class Me(Shape, frozen=True):
     """The caller of this request and its rights."""
 
     actor: str
+    """The caller: `token:NAME`, `session:NAME` or `local`."""
     namespace: str
+    """The namespace of this request."""
     namespaces: list[str]
+    """The namespaces that the caller may choose with `Rota-Namespace`."""
     role: str | None
     scopes: list[str]
     server_version: str
+    """The version of the server."""
 
 
 async def health(call: Call, query: NoQuery) -> Answer:
