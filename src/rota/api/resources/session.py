@@ -32,11 +32,11 @@ async def sign_in(call: Call, query: NoQuery, body: SignIn) -> Answer:
     await call.services.transact(tokens.sign_in, grant.token_id, token.digest(secret))
     namespace = grant.first_namespace(call.services.settings.namespace)
     headers = {"Set-Cookie": _cookie(call, secret, LONGEST_S)}
-    return shown(who(grant, namespace), 201, headers=headers, is_secret=True)
+    return shown(who(call, grant, namespace), 201, headers=headers, is_secret=True)
 
 
 async def get(call: Call, query: NoQuery) -> Answer:
-    return shown(who(call.grant, call.namespace))
+    return shown(who(call, call.grant, call.namespace))
 
 
 async def sign_out(call: Call, query: NoQuery) -> Answer:

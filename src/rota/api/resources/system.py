@@ -13,8 +13,11 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.openapi import document
 from rota.api.problem import Problem
-from rota.api.route import Access, NoQuery, Route
+from rota.api.query import LONGEST_PAGE
+from rota.api.resources.enqueue import MOST_ITEMS
+from rota.api.route import BASE, Access, NoQuery, Route
 from rota.api.services import look_at
+from rota.api.waiting import LONGEST_S
 from rota.domain.access import Grant
 from rota.store import reader
 from rota.views.shape import Shape
@@ -29,6 +32,19 @@ class Health(Shape, frozen=True):
     status: str
 
 
+class RequestLimits(Shape, frozen=True):
+    """What one request may have at most."""
+
+    payload_bytes: int
+    """The bytes of arguments, or of the payload of an event."""
+    page: int
+    """The items on a page of a list."""
+    many: int
+    """The items of an array of executions or events; NDJSON has no such limit."""
+    wait_s: float
+    """The seconds of the parameter `wait`."""
+
+
 class Me(Shape, frozen=True):
     """The caller of this request and its rights."""
 
@@ -40,6 +56,10 @@ class Me(Shape, frozen=True):
     """The namespaces that the caller may choose with `Rota-Namespace`."""
     role: str | None
     scopes: list[str]
+    limits: RequestLimits
+    """What one request may have at most."""
+    features: list[str]
+    """What this server can do: the first parts of its paths."""
     server_version: str
     """The version of the server."""
 
@@ -69,16 +89,20 @@ async def ready(call: Call, query: NoQuery) -> Answer:
 
 
 async def me(call: Call, query: NoQuery) -> Answer:
-    return shown(who(call.grant, call.namespace))
+    return shown(who(call, call.grant, call.namespace))
 
 
-def who(grant: Grant, namespace: str) -> Me:
+def who(call: Call, grant: Grant, namespace: str) -> Me:
+    settings, routes = call.services.settings, call.services.routes
+    limits = RequestLimits(settings.max_payload_bytes, LONGEST_PAGE, MOST_ITEMS, LONGEST_S)
     return Me(
         actor=grant.actor,
         namespace=namespace,
         namespaces=list(grant.namespaces),
         role=grant.role,
         scopes=sorted(grant.scopes),
+        limits=limits,
+        features=sorted({route.path.split("/")[1] for route in routes if route.base == BASE}),
         server_version=__version__,
     )
 
