@@ -24,7 +24,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items a page has at most.")]
+LONGEST_PAGE = 1_000
+Limit = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_PAGE, description="How many items a page has at most.")]
 
 
 class Paged(Protocol):
@@ -69,7 +70,7 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
         try:
             values[fields[name].name] = _value(fields[name], texts, now)
         except _Refused as refused:
-            flaws.append(Flaw("bad_parameter", str(refused), parameter=name))
+            flaws.append(Flaw("bad_parameter", f"{refused}{_bounds(fields[name].type)}", parameter=name))
     for field in fields.values():
         if (
             field.required
@@ -164,6 +165,15 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) in (list, tuple):
         return _kind(get_args(annotation)[0])[0], True
     return annotation, False
+
+
+@cache
+def _bounds(annotation: Any) -> str:
+    """The bounds of a number, for a refusal; nothing without both."""
+    for meta in getattr(annotation, "__metadata__", ()):
+        if meta.ge is not None and meta.le is not None:
+            return f"; it is a whole number from {meta.ge:,} to {meta.le:,}"
+    return ""
 
 
 def _words(message: str, kind: Any) -> str:

@@ -57,8 +57,11 @@ class JobState(Shape, frozen=True, kw_only=True):
 
     job_id: str
     status: str
+    """`paused`, `scheduled`, `active`, or the status of the execution that says most about the job."""
     started_at: datetime | None
+    """When the execution that `status` speaks of began to run; null if none has."""
     progress: int | None
+    """How far the execution that `status` speaks of is, in whole per cent; null if it has not reported any."""
     name: str
     app: str
     state: str
@@ -68,6 +71,7 @@ class JobState(Shape, frozen=True, kw_only=True):
     schedules: list[JobSchedule]
     next_at: datetime | None
     last_execution: LastExecution | None
+    """The newest execution; null if there is none."""
     created_at: datetime
     created_by: str | None
     updated_at: datetime
@@ -99,6 +103,7 @@ class Job(JobState, frozen=True, kw_only=True):
     retry_codes: list[int] | None = None
     permanent_codes: list[int] | None = None
     result: str | None = None
+    """What becomes the result of a command: none, json or text."""
     memory: int | str | None = None
     grace: int | float | str | None = None
     http: dict[str, Any] | None = None
@@ -106,8 +111,10 @@ class Job(JobState, frozen=True, kw_only=True):
     parameters: dict[str, Any] | None = None
     schedule: Any = None
     on: Any = None
+    """The events that start it."""
     dependencies: list[Any] = msgspec.field(default_factory=list)
     arguments: dict[str, Any] | None = None
+    """The arguments of executions that its schedule or its dependencies start."""
     queue: str = "default"
     priority: int = 0
     retries: int | None = None

@@ -44,9 +44,13 @@ class Series(Shape, frozen=True):
     """
 
     metric: str
+    """The name of the metric."""
     labels: dict[str, str]
+    """What the series is for, such as the job."""
     points: list[tuple[datetime, Value]]
+    """Pairs of a time and a value."""
     usual: list[Value] | None = None
+    """The usual value at each point, from the same hour of the last four weeks; null unless asked for."""
 
 
 class Statistics(Shape, frozen=True):
@@ -55,7 +59,9 @@ class Statistics(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     step: int
+    """The seconds that one point stands for."""
     series: list[Series]
+    """The series, the largest first."""
 
 
 class Asked(msgspec.Struct, frozen=True):
