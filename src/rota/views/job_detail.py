@@ -85,6 +85,7 @@ class LastOutcome(Shape, frozen=True):
     status: Status
     started_at: datetime | None
     took_s: float | None
+    """How long its last attempt ran, in seconds."""
 
 
 class Job(JobState, frozen=True, kw_only=True):
@@ -94,6 +95,7 @@ class Job(JobState, frozen=True, kw_only=True):
     """
 
     last_outcomes: list[LastOutcome] | None = None
+    """The last 20 executions that have ended, newest first; only if `fields` names it."""
 
     command: str | list[Any] | None = None
     environment: dict[str, Any] | None = None
