@@ -11,7 +11,7 @@ export interface Line {
   label: string;
   // One per time; null where nothing is known.
   values: readonly (number | null)[];
-  // A token: success, failed, running, ink, ink-3.
+  // A token: success, failed, running, ink, ink-3. Bars are stacked, the first line at the bottom.
   colour: string;
   kind?: "line" | "dashed" | "area" | "bars";
 }
@@ -42,7 +42,7 @@ export default function Chart(props: ChartProps) {
   const [hasTable, setTable] = useState(false);
   const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join();
   const plot = useRef<UPlot | null>(null);
-  const data = [times, ...lines.map((line) => line.values)] as UPlot.AlignedData;
+  const data = [times, ...plotted(lines).map((line) => line.values)] as UPlot.AlignedData;
   const held = useRef(data);
   held.current = data;
 
@@ -143,12 +143,22 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
         values: (_plot, at) => at.map((value) => latest.current.format(value)),
       },
     ],
-    series: [{}, ...lines.map((line) => seriesOf(line, colourOf))],
+    series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
     hooks: {
       draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3"))],
       setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
     },
   };
+}
+
+// The highest stack is drawn first, and the others over it.
+function plotted(lines: readonly Line[]): Line[] {
+  const bars = lines.filter((line) => line.kind === "bars");
+  const stacked = bars.map((line, index) => ({
+    ...line,
+    values: line.values.map((_, at) => bars.slice(0, index + 1).reduce((sum, one) => sum + (one.values[at] ?? 0), 0)),
+  }));
+  return [...stacked.reverse(), ...lines.filter((line) => line.kind !== "bars")];
 }
 
 function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series {
@@ -159,10 +169,15 @@ function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series
     stroke: colour,
     width: isBars ? 0 : 1.5,
     dash: line.kind === "dashed" ? [3, 3] : undefined,
-    fill: isBars ? colour : line.kind === "area" ? `${colour}26` : undefined,
+    fill: isBars ? barColour(line.colour, colourOf) : line.kind === "area" ? `${colour}26` : undefined,
     paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
     points: { show: false },
   };
+}
+
+// Success is quiet, also in a bar.
+function barColour(token: string, colourOf: (token: string) => string): string {
+  return token === "success" ? `color-mix(in srgb, ${colourOf(token)} 55%, ${colourOf("panel")})` : colourOf(token);
 }
 
 function drawMarks(plot: UPlot, marks: readonly number[], colour: string): void {
