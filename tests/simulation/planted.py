@@ -60,7 +60,7 @@ from tests.simulation.world import Scale
 
 MOST_SEEDS = 60
 IMPATIENT = Scale(limit_s=100.0)
-"""A bug may keep an execution for ever. Without bugs all executions of these seeds end within half of this time."""
+"""A bug may keep an execution for ever. Runs without bugs ended at most 54 seconds after the faults were healed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +442,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=17),
     Bug("workers rely on hints and do not poll", _polling_removed),
     Bug("rows below a watermark are never swept", _sweeping_removed),
-    Bug("a hint does not move the mark back", _marks_stay, first=8),
+    Bug("a hint does not move the mark back", _marks_stay, first=53),
     Bug("a cancel sends no hint to the worker", _cancel_not_told),
     Bug("a replayed event is delivered again", _delivered_again, runs=True),
     Bug("a wait does not look back", lambda: _replaced(event_waits, "look_back", _nothing()), runs=True, first=3),
