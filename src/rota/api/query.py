@@ -52,6 +52,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def parse(kind: type[T], raw: bytes, now: int) -> T:
     """`raw` is the part of the URL after the question mark. `now` is for durations such as `from=2h`."""
+    usual: T | None = None if raw else _usual(kind)
+    if usual is not None:
+        return usual
     try:
         text = raw.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict", max_num_fields=300)
@@ -84,6 +87,12 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
         code = "unknown_parameter" if flaws[0].code == "unknown_parameter" else "bad_parameter"
         raise Problem(code, flaws[0].detail, flaws=flaws)
     return kind(**values)
+
+
+@cache
+def _usual(kind: type[T]) -> T | None:
+    """The query of a URL without parameters; None if it needs some."""
+    return None if any(field.required for field in _fields(kind).values()) else kind()
 
 
 @cache

@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -62,6 +63,7 @@ class Services:
     def __init__(self, store: Store, clock: Clock, settings: Settings, exposure: Exposure) -> None:
         self.store, self.clock, self.settings, self.exposure = store, clock, settings, exposure
         self.ids = IdSource(clock)
+        self._requests, self._node = count(1), self.ids.new()[-12:]
         self.routes: Sequence[Route] = ()
         """The whole table, for the OpenAPI document."""
         self.grant_of: Callable[[Mapping[str, str], str], Awaitable[Grant]]
@@ -81,6 +83,10 @@ class Services:
         self._threads = ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="rota-api-read")
         self._heavy_threads = ThreadPoolExecutor(max_workers=HEAVY_READERS, thread_name_prefix="rota-api-list")
         self._turns = asyncio.Semaphore(HEAVY_READERS)
+
+    def request_id(self) -> str:
+        """An id for a request that brings none: unlike other ids it is no key of a table, and is counted."""
+        return f"{self._node}-{next(self._requests):06d}"
 
     async def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a query over one consistent state, in a thread for reads."""
