@@ -14,9 +14,10 @@ import sys
 from benchmarks.jobs import build
 from rota.clock import Clock
 from rota.engine.async_store import StoreCalls, SupervisorCalls
-from rota.engine.heart import BEATS_PER_LEASE, Heart
+from rota.engine.heart import Heart
 from rota.engine.worker_loops import Assignment, WorkerLoops
 from rota.ops import fleet
+from rota.ops.fleet import BEATS_PER_LEASE
 from rota.sdk.app import registry_of
 
 LEASE_S = 10.0

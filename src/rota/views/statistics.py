@@ -145,19 +145,20 @@ def _counted(
     for lane, _, _, count in unfolded:
         totals[lane] = totals.get(lane, 0) + count
     series, groups = _grouped(view, namespace, asked.by, totals, most)
-    of, about = ("_of_all", where) if is_all else ("", {**where, "lanes": sorted(series.items())})
+    about = where if is_all else {**where, "lanes": sorted(series.items())}
     cells: dict[tuple[int, int], Tally] = {}
 
     def at(number: int, point: int) -> Tally:
         return cells.setdefault((number, point), Tally())
 
-    for number, point, *counts in view.rows(f"stat_counts{of}", **about):
+    for number, point, *counts in view.rows("stat_counts_of_all" if is_all else "stat_counts", **about):
         for outcome, count in zip(Count, counts, strict=True):
             at(number, point).add(outcome, count)
     for lane, minute, outcome, count in unfolded:
         at(series[lane], window.point(minute)).add(Count(outcome), count)
     if kinds := [number for number, time in enumerate(TIMES) if any(one.startswith(time) for one in metrics)]:
-        for number, point, kind, bucket, count in view.rows(f"stat_times{of}", **about, kinds=kinds):
+        statement = "stat_times_of_all" if is_all else "stat_times"
+        for number, point, kind, bucket, count in view.rows(statement, **about, kinds=kinds):
             at(number, point).add_times(kind, {bucket: count})
         for lane, minute, *columns in view.rows("unfolded_times", **bounds):
             if lane not in series:
