@@ -247,7 +247,10 @@ def _members(own: Sequence[Row], known: dict[str, Occurrence], trends: dict[str,
         "reason": own[0].reason,
         "count": sum(row.count for row in own),
         "is_capped": False,
-        "jobs": [JobCount(app, job, count) for (app, job), count in jobs.most_common()],
+        "jobs": [
+            JobCount(app, job, count)
+            for (app, job), count in sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
+        ],
         "first_at": moment(first_at),
         "last_at": moment(max(row.last_at for row in own)),
         "is_new": first_at > now - NEW,

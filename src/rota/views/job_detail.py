@@ -147,10 +147,11 @@ def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
     return [Job(**found.members(row), **_defined(source_of(view, namespace, row))) for row in rows]
 
 
-def last_outcomes(view: View, namespace: str, row: JobRow) -> list[LastOutcome]:
-    ids = reader.newest(view, namespace, row, LAST_OUTCOMES)
-    found = reader.standings(view, namespace, ids)
-    return [_outcome(found[id], view.now) for id in ids if id in found]
+def last_outcomes(view: View, namespace: str, rows: Sequence[JobRow]) -> list[list[LastOutcome]]:
+    """Those of each of these jobs."""
+    newest = [reader.newest(view, namespace, row, LAST_OUTCOMES) for row in rows]
+    found = reader.standings(view, namespace, [id for ids in newest for id in ids])
+    return [[_outcome(found[id], view.now) for id in ids if id in found] for ids in newest]
 
 
 def _outcome(one: Standing, now: int) -> LastOutcome:

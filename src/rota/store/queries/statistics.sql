@@ -141,6 +141,22 @@ JOIN LATERAL json_each_text(CAST(
 WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
 GROUP BY e.series, (s.at - :start) / :step, k.kind, h.key
 
+-- name: stat_times_of_all @sqlite
+SELECT 0 AS series, (s.at - :start) / :step AS point, k.value AS kind, CAST(h.key AS integer) AS bucket, sum(h.value) AS count
+FROM stat s CROSS JOIN json_each(:kinds) k
+CROSS JOIN json_each(CASE k.value WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END) h
+WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
+GROUP BY (s.at - :start) / :step, k.value, h.key
+
+-- name: stat_times_of_all @postgres
+SELECT 0 AS series, (s.at - :start) / :step AS point, k.kind, CAST(h.key AS integer) AS bucket,
+       CAST(sum(CAST(h.value AS bigint)) AS bigint) AS count
+FROM stat s JOIN unnest(CAST(:kinds AS int[])) AS k (kind) ON true
+JOIN LATERAL json_each_text(CAST(
+    CASE k.kind WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END AS json)) h ON true
+WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
+GROUP BY (s.at - :start) / :step, k.kind, h.key
+
 -- name: unfolded_counts
 SELECT d.lane, d.at - d.at % 60000000 AS minute, d.outcome, CAST(sum(d.count) AS bigint) AS count
 FROM stat_delta d CROSS JOIN lane l ON l.id = d.lane
