@@ -277,7 +277,7 @@ def _breaker(facts: ClaimFacts, now: int) -> WhyCheck:
 
 
 def _worker_serves(facts: ClaimFacts, now: int) -> WhyCheck:
-    evidence = {"app": facts.app, "queue": facts.queue, "liveWorkers": facts.live_workers}
+    evidence = {"app": facts.app, "queue": facts.queue, "liveWorkers": facts.live_workers, **_needed(facts)}
     if facts.live_workers:
         words = f"a live worker of app {facts.app} serves queue {facts.queue}"
         return WhyCheck("worker", True, words, facts.queue, evidence=evidence)
@@ -303,7 +303,7 @@ def _worker_fits(facts: ClaimFacts, now: int) -> WhyCheck:
     if any(requirement.fits(facts.requirements or "", one) for one in _offered(facts)):
         return WhyCheck("worker_fits", True, "a live worker has what it needs")
     words = f"no live worker has what it needs ({wanted})"
-    return WhyCheck("worker_fits", False, words, remedy=_start(wanted), evidence={"needs": wanted})
+    return WhyCheck("worker_fits", False, words, remedy=_start(wanted), evidence={"needs": wanted, **_needed(facts)})
 
 
 def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
@@ -396,6 +396,12 @@ def _offered(facts: ClaimFacts) -> list[str]:
 def _start(wanted: str) -> Remedy:
     how = "`rota worker --pool`, `--tag` or `--resource`" if wanted else "`rota worker`"
     return Remedy(text=f"start one with {how}", command="rota worker")
+
+
+def _needed(facts: ClaimFacts) -> dict[str, Any]:
+    """What a worker must offer, to be compared with the workers that there are."""
+    needs = requirement.decode(facts.requirements or "")
+    return {"pool": needs.pool, "tags": needs.tags, "resources": needs.resources}
 
 
 def _command(words: str, path: str) -> Remedy:
