@@ -16,7 +16,7 @@ const MOST_ON_PHONE = 3;
 const USUAL_FINDINGS = 5;
 const MOST_QUEUES = 6;
 const LEAST_QUEUES = 3;
-const SPARE = 64;
+const SPARE = 56;
 
 interface Props {
   overview: Answer<"/overview">;

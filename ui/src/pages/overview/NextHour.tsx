@@ -15,6 +15,8 @@ type Tick = Answer<"/ticks">["items"][number];
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const QUARTER = 15 * MINUTE;
+// A label so near to "now" would lie on it.
+const NEAR = 6 * MINUTE;
 
 interface Strip {
   id: string;
@@ -68,7 +70,7 @@ function Strips({ strips, most, from }: { strips: readonly Strip[]; most: number
       <div className={css.grid} aria-hidden="true">
         {quarters.map((at) => (
           <span key={at} className={css.quarter} style={{ left: left(at) }}>
-            <span>{clockTime(new Date(at), zone)}</span>
+            {at - from > NEAR && <span>{clockTime(new Date(at), zone)}</span>}
           </span>
         ))}
         <span className={css.now}>
