@@ -133,6 +133,7 @@ def test_a_worker_must_have_what_the_job_needs(world: World) -> None:
     world.join(jobs=["train"])
     assert list(failing(world, x)) == ["worker_fits"]
     assert "1 gpu" in failing(world, x)["worker_fits"].text
+    assert (failing(world, x)["worker_fits"].evidence or {})["resources"] == {"gpu": 1.0}
 
 
 def test_a_running_execution_is_explained_only_if_something_is_wrong(world: World) -> None:

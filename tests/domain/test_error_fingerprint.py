@@ -34,6 +34,8 @@ def trace(line: int = 40, function: str = "deliver") -> str:
             "execution 0196a3f0-1111-7000-8000-0123456789ab failed",
             "execution 01970000-2222-7abc-9000-ba9876543210 failed",
         ),
+        ("request req_bfa4b255", "request req_d05f0710"),
+        ("request req_Wm2kP0vA", "request req_9Qz1mmLx"),
         ("commit deadbeef1", "commit 8badf00d2"),
         ("at 2030-01-31 10:00:00", "at 2031-12-01 23:59:59"),
         ("two\n  lines 1", "two lines 2"),

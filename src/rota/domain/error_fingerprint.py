@@ -15,6 +15,8 @@ DIGITS = 16
 _MOST_MESSAGE = 500
 _FRAME = re.compile(r'File "([^"]*)", line \d+, in (\S+)')
 _QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|"[^"\n]*"|`[^`\n]*`""")
+_TOKEN = re.compile(r"(?<=[A-Za-z]_)(?=[A-Za-z]*\d)[A-Za-z0-9]{6,}\b")
+"""An id behind its kind, such as req_Wm2kP0vA."""
 _ID = re.compile(r"\b(?=[0-9a-f-]*\d)[0-9a-f]{8,}(?:-[0-9a-f]+)*\b", re.IGNORECASE)
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*", re.IGNORECASE)
 
@@ -28,7 +30,7 @@ def of(error: Error) -> str:
 def normalised(message: str) -> str:
     """The message with a mark in place of each value."""
     text = _QUOTED.sub("?", message[:_MOST_MESSAGE])
-    for varying in (_ID, _NUMBER):
+    for varying in (_TOKEN, _ID, _NUMBER):
         text = varying.sub("?", text)
     return " ".join(text.split())
 

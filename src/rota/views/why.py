@@ -45,9 +45,13 @@ class Remedy(Shape, frozen=True):
     """What to do, and the command and the request that do it."""
 
     text: str
+    """What helps, in words."""
     command: str | None
+    """The command that helps; null if there is none."""
     method: str | None = None
+    """The method of the request that helps; null if there is none."""
     path: str | None = None
+    """The path of the request that helps; null if there is none."""
 
 
 class WhyCheck(Shape, frozen=True):
@@ -58,11 +62,15 @@ class WhyCheck(Shape, frozen=True):
 
     code: str
     holds: bool | None
+    """Whether the check allows a start."""
     text: str
     subject: str | None = None
+    """What the check is about, such as the queue; null if nothing in particular."""
     until: datetime | None = None
     remedy: Remedy | None = None
+    """What helps; null if nothing has to be done."""
     evidence: dict[str, Any] | None = None
+    """The values that the check looked at."""
 
     @property
     def sentence(self) -> str:
@@ -73,7 +81,9 @@ class Why(Shape, frozen=True):
     """Why an execution is not running, in a sentence and check by check."""
 
     text: str
+    """The first check that does not hold, in words."""
     checks: list[WhyCheck]
+    """Every check that a claim makes, in its order."""
 
     @property
     def is_in_line(self) -> bool:
@@ -267,7 +277,7 @@ def _breaker(facts: ClaimFacts, now: int) -> WhyCheck:
 
 
 def _worker_serves(facts: ClaimFacts, now: int) -> WhyCheck:
-    evidence = {"app": facts.app, "queue": facts.queue, "liveWorkers": facts.live_workers}
+    evidence = {"app": facts.app, "queue": facts.queue, "liveWorkers": facts.live_workers, **_needed(facts)}
     if facts.live_workers:
         words = f"a live worker of app {facts.app} serves queue {facts.queue}"
         return WhyCheck("worker", True, words, facts.queue, evidence=evidence)
@@ -293,7 +303,7 @@ def _worker_fits(facts: ClaimFacts, now: int) -> WhyCheck:
     if any(requirement.fits(facts.requirements or "", one) for one in _offered(facts)):
         return WhyCheck("worker_fits", True, "a live worker has what it needs")
     words = f"no live worker has what it needs ({wanted})"
-    return WhyCheck("worker_fits", False, words, remedy=_start(wanted), evidence={"needs": wanted})
+    return WhyCheck("worker_fits", False, words, remedy=_start(wanted), evidence={"needs": wanted, **_needed(facts)})
 
 
 def _worker_starts(facts: ClaimFacts, now: int) -> WhyCheck:
@@ -386,6 +396,12 @@ def _offered(facts: ClaimFacts) -> list[str]:
 def _start(wanted: str) -> Remedy:
     how = "`rota worker --pool`, `--tag` or `--resource`" if wanted else "`rota worker`"
     return Remedy(text=f"start one with {how}", command="rota worker")
+
+
+def _needed(facts: ClaimFacts) -> dict[str, Any]:
+    """What a worker must offer, to be compared with the workers that there are."""
+    needs = requirement.decode(facts.requirements or "")
+    return {"pool": needs.pool, "tags": needs.tags, "resources": needs.resources}
 
 
 def _command(words: str, path: str) -> Remedy:

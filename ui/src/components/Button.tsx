@@ -18,7 +18,7 @@ interface Props extends Look, Omit<ButtonHTMLAttributes<HTMLButtonElement>, "cla
 // A verb with its object or number: "Replay 412", "Pause queue mail…". "…" if a question follows.
 export function Button({ kind = "plain", isSmall = false, icon, children, ...rest }: Props) {
   return (
-    <button type="button" className={classOf({ kind, isSmall })} {...rest}>
+    <button type="button" {...rest} className={classOf({ kind, isSmall })}>
       {icon !== undefined && <Icon name={icon} />}
       {children}
     </button>

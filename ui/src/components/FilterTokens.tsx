@@ -1,5 +1,5 @@
 import { Popover } from "@mantine/core";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, type ReactNode, useState } from "react";
 import css from "./FilterTokens.module.css";
 import { Icon } from "./Icon";
 
@@ -14,14 +14,17 @@ interface Props {
   filters: readonly Filter[];
   values: Record<string, readonly string[]>;
   onChange: (name: string, values: readonly string[]) => void;
+  // Tokens of the page's own, before the others.
+  before?: ReactNode;
 }
 
 // The filters in force as tokens, each with a way to drop it, and one to add another.
-export function FilterTokens({ filters, values, onChange }: Props) {
+export function FilterTokens({ filters, values, onChange, before }: Props) {
   const used = filters.flatMap(({ name }) => (values[name] ?? []).map((value) => ({ name, value })));
   return (
     <div className={css.tokens}>
       <Icon name="filter" />
+      {before}
       {used.map(({ name, value }) => (
         <span key={`${name}=${value}`} className={css.token}>
           <span className="d3">{name}</span> <span className={css.value}>{value}</span>

@@ -18,14 +18,29 @@ interface Props {
   entries: readonly MenuEntry[];
   // What opens it; three dots unless told.
   children?: ReactNode;
+  // A button with this word opens it instead, such as "Columns".
+  word?: string;
+  icon?: IconName;
+  // Whether it stays open after a choice, where several can be chosen.
+  staysOpen?: boolean;
 }
 
-export function MoreMenu({ label, entries, children }: Props) {
+export function MoreMenu({ label, entries, children, word, icon, staysOpen = false }: Props) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <Menu opened={isOpen} onChange={setOpen} position="bottom-end" transitionProps={{ duration: 0 }}>
+    <Menu
+      opened={isOpen}
+      onChange={setOpen}
+      position="bottom-end"
+      closeOnItemClick={!staysOpen}
+      transitionProps={{ duration: 0 }}
+    >
       <Menu.Target>
-        {children === undefined ? (
+        {word !== undefined ? (
+          <Button icon={icon} aria-label={label}>
+            {word}
+          </Button>
+        ) : children === undefined ? (
           <Button kind="quiet" icon="dots" aria-label={label} />
         ) : (
           <button type="button" className={css.target} aria-label={label}>
@@ -35,8 +50,8 @@ export function MoreMenu({ label, entries, children }: Props) {
       </Menu.Target>
       <Menu.Dropdown className={css.menu}>
         {entries.map((entry, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
           <Menu.Item
+            // biome-ignore lint/suspicious/noArrayIndexKey: the entries of a menu keep their places.
             key={index}
             className={css.item}
             classNames={{ itemLabel: css.label }}

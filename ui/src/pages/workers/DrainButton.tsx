@@ -12,13 +12,18 @@ import { isStopped, type Worker } from "./words";
 export function DrainButton({ worker, isSmall = true }: { worker: Worker; isSmall?: boolean }) {
   const may = useMay();
   const [isAsking, setAsking] = useState(false);
+  const [hasAsked, setAsked] = useState(false);
   const drain = useAction(() => change("post", "/workers/{worker}/drain", { path: { worker: worker.workerId } }), {
     done: () => `Worker ${worker.name} drains: it claims nothing more, and exits when its executions have ended.`,
     failed: "Not drained",
   });
   if (!may("operate") || isStopped(worker) || worker.isLost || worker.state === "draining") return null;
+  // The worker says so itself with its next heartbeat.
+  if (hasAsked) return <span className="sm d2">draining</span>;
   const act = async () => {
-    if ((await drain.run()) !== undefined) setAsking(false);
+    if ((await drain.run()) === undefined) return;
+    setAsking(false);
+    setAsked(true);
   };
   return (
     <>

@@ -1,0 +1,106 @@
+import { change, get } from "../../../api/client";
+import { problemOf } from "../../../api/problem";
+import type { Answer } from "../../../api/types";
+import { changeToast, showToast } from "../../../app/toasts";
+import { count } from "../../../lib/format";
+import { type Outcome, outcomeWords, type Target, type Verb, WORDS } from "./verbs";
+
+type Action = Answer<"/actions/{action}">;
+
+interface Preview {
+  count: number;
+  isCapped: boolean;
+}
+
+const ON = "executions";
+const MOST_PREVIEWED = 100_000;
+const LOOK = "2s";
+
+// How many it would touch, by a dry run of the same request.
+export async function previewOf(verb: Verb, target: Target): Promise<Preview> {
+  if ("ids" in target) return { count: target.ids.length, isCapped: false };
+  const body = { action: verb, on: ON, filter: { ...target.filter }, asOf: target.asOf, atMost: MOST_PREVIEWED };
+  const answer = (await change("post", "/actions", { query: { dryRun: true }, body })) as { would?: Preview };
+  return answer.would ?? { count: 0, isCapped: false };
+}
+
+interface Sent {
+  verb: Verb;
+  target: Target;
+  number: number;
+  rate?: number;
+}
+
+// Sends it. Ids are acted on at once; what a filter finds is worked on in the background, and a toast says how far it is.
+export async function send({ verb, target, number, rate }: Sent, onChange: () => void): Promise<void> {
+  if ("ids" in target) {
+    const body = { action: verb, on: ON, ids: [...target.ids] };
+    const answer = (await change("post", "/actions", { body })) as {
+      items: { changed: boolean; error?: string | null }[];
+    };
+    const done = answer.items.filter((item) => item.changed).length;
+    const refusal = answer.items.find((item) => item.error)?.error ?? null;
+    say(verb, { done, total: answer.items.length, refusal });
+    return;
+  }
+  const filter = { ...target.filter };
+  const body = { action: verb, on: ON, filter, asOf: target.asOf, atMost: number, ...(rate ? { rate } : {}) };
+  const action = (await change("post", "/actions", { body })) as Action;
+  void follow(action, verb, onChange);
+}
+
+function say(verb: Verb, outcome: Outcome): void {
+  const kind = outcome.done === 0 && outcome.total > 0 ? "failed" : "success";
+  showToast({ kind, text: outcomeWords(verb, outcome) });
+}
+
+export async function follow(begun: Action, verb: Verb, onChange: () => void): Promise<void> {
+  const stop = () => void stopAction(begun.actionId);
+  const shown = (action: Action) => ({
+    kind: "running" as const,
+    text: `${WORDS[verb].done} ${count(action.done)} of ${count(action.total)}`,
+    progress: action.total === 0 ? 0 : (action.done + action.failed) / action.total,
+    action: { label: "Stop", run: stop },
+  });
+  const toast = showToast(shown(begun));
+  try {
+    let action = begun;
+    while (!hasEnded(action)) {
+      action = await get("/actions/{action}", { path: { action: begun.actionId }, query: { wait: LOOK } });
+      changeToast(toast, shown(action));
+      onChange();
+    }
+    changeToast(toast, endOf(action, verb, onChange));
+  } catch (error) {
+    changeToast(toast, { kind: "failed", text: `How far it is, is not known: ${problemOf(error).message}.` });
+  }
+  onChange();
+}
+
+function endOf(action: Action, verb: Verb, onChange: () => void) {
+  if (action.status === "refused") {
+    const text = `${WORDS[verb].failed}: more than ${count(action.atMost)} match now. Nothing was done.`;
+    return { kind: "failed" as const, text };
+  }
+  const refusal = action.errors[0]?.detail ?? null;
+  const isStopped = action.status === "cancelled";
+  const text = outcomeWords(verb, { done: action.done, total: action.total, refusal, isStopped });
+  const ids = action.errors.map((one) => one.id);
+  const again = () => void send({ verb, target: { ids }, number: ids.length }, onChange).catch(() => undefined);
+  const kind = action.done === 0 && action.failed > 0 ? ("failed" as const) : ("success" as const);
+  return ids.length === 0 || isStopped
+    ? { kind, text }
+    : { kind, text, action: { label: "Try those again", run: again } };
+}
+
+export function hasEnded(action: Pick<Action, "status">): boolean {
+  return ["done", "cancelled", "refused"].includes(action.status);
+}
+
+export async function stopAction(id: string): Promise<void> {
+  try {
+    await change("post", "/actions/{action}/cancel", { path: { action: id } });
+  } catch (error) {
+    showToast({ kind: "failed", text: `Not stopped: ${problemOf(error).message}.` });
+  }
+}
