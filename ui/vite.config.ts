@@ -12,6 +12,8 @@ export default defineConfig({
     outDir: "../src/rota/api/pages/dashboard",
     emptyOutDir: true,
     manifest: "manifest.json",
+    // The texts that the licences of the bundled libraries ask for.
+    license: { fileName: "LICENSES.md" },
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",

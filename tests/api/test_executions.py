@@ -100,7 +100,9 @@ async def test_case_7_text_in_a_filter_is_text(client: httpx.AsyncClient, world:
 async def test_case_8_limits_out_of_bounds(client: httpx.AsyncClient, limit: str) -> None:
     answer = await client.get(f"/executions?{limit}")
     assert (answer.status_code, code(answer)) == (400, "bad_parameter")
-    assert answer.json()["errors"][0]["parameter"] == "limit"
+    (flaw,) = answer.json()["errors"]
+    assert flaw["parameter"] == "limit"
+    assert "from 1 to 1,000" in flaw["detail"]
 
 
 async def test_case_9_cursors_that_are_not_of_this_list(server: Server, world: World) -> None:

@@ -17,14 +17,17 @@ from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.routes import ROUTES
 from rota.domain.access import LOCAL, Role
-from rota.domain.errors import CommitUnknown
 from rota.ids import FIRST_ID
 from rota.ops import keys, request_keys
 from rota.ops.request_keys import Kept, RequestKey
 from rota.store.port import Tx, View
+from rota.store.postgres import writer as postgres_writer
 from tests.api.jobs import FREE, SEND, add_jobs
 from tests.api.process import server_process
 from tests.api.server import Server, code, serving
+from tests.support import postgres
+from tests.support.databases import fresh_database
+from tests.support.proxy import Proxy, When
 from tests.support.waiting import eventually
 
 BODY = {"job": "send", "arguments": {"to": "a@b.c"}}
@@ -106,25 +109,42 @@ async def test_case_17_a_key_after_a_503(
     assert executions(server) == 1
 
 
-async def test_case_19_a_commit_whose_outcome_is_unknown(
-    client: httpx.AsyncClient, server: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("path", "body"), [("/executions", BODY), ("/jobs", {"name": "one", "command": ["true"]})])
+async def test_case_19_the_connection_is_cut_during_the_commit(
+    path: str, body: dict[str, object], when: When, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The commit succeeded, but its answer was lost."""
+    """Before the commit reaches the database, or after it and before its answer: the server cannot know which, and
+    while the database cannot be reached it cannot look.
+    """
+    monkeypatch.setattr(postgres_writer, "LAST_LOOK_S", 1)
     key = {"Idempotency-Key": "k"}
-    answer_of = server.services.answer_of
+    with Proxy(postgres.shared().port) as proxy, serving(proxy.through(fresh_database()), busy_s=1) as server:
+        add_jobs(server.store, SEND)
+        async with server.client() as client:
+            assert (await client.post("/executions", json=BODY)).status_code == 201
+            proxy.drop_commits(when, count=1)
+            proxy.refuse()
+            answer = await client.post(path, json=body, headers=key)
+            assert (answer.status_code, code(answer)) == (503, "commit_unknown")
+            assert "Idempotency-Key" in answer.json()["detail"]
+            proxy.heal()
+            again = await client.post(path, json=body, headers=key)
+            assert again.status_code == 201
+            assert again.headers.get("idempotency-replayed") == (None if when == "before" else "true")
+            assert len((await client.get(path)).json()["items"]) == 2
 
-    async def lost(future: object, **about: object) -> object:
-        await answer_of(future, **about)  # type: ignore[arg-type]
-        raise CommitUnknown("the connection broke during the commit")
 
-    with monkeypatch.context() as broken:
-        broken.setattr(server.services, "answer_of", lost)
-        answer = await client.post("/executions", json=BODY, headers=key)
-        assert (answer.status_code, code(answer)) == (503, "commit_unknown")
-        assert "Idempotency-Key" in answer.json()["detail"]
-    again = await client.post("/executions", json=BODY, headers=key)
-    assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
-    assert executions(server) == 1
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_case_19_an_outcome_that_can_be_looked_up_is_known(when: When) -> None:
+    with Proxy(postgres.shared().port) as proxy, serving(proxy.through(fresh_database())) as server:
+        add_jobs(server.store, SEND)
+        async with server.client() as client:
+            proxy.drop_commits(when, count=1)
+            answer = await client.post("/executions", json=BODY, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 201
+        assert proxy.counts.dropped_before + proxy.counts.dropped_after == 1
+        assert executions(server) == 1
 
 
 async def test_the_items_of_an_array_have_keys_of_their_own(client: httpx.AsyncClient, server: Server) -> None:

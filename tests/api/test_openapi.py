@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import httpx
 
-from rota.api.problem import STATUS
+from rota.api import openapi_answers as answers
+from rota.api.openapi import document
+from rota.api.openapi_schemas import _structs
+from rota.api.problem import STATUS, ProblemBody
 from rota.api.routes import ROUTES
+from rota.views.members import MEMBERS
 
 
 async def test_every_route_is_in_the_document(client: httpx.AsyncClient) -> None:
@@ -13,6 +17,31 @@ async def test_every_route_is_in_the_document(client: httpx.AsyncClient) -> None
     assert found["openapi"] == "3.1.0"
     listed = {(method.upper(), path) for path, methods in found["paths"].items() for method in methods}
     assert listed == {(route.method, route.full_path) for route in ROUTES if route.media != ("text/html",)}
+
+
+def test_every_member_and_parameter_has_a_description() -> None:
+    found = document(ROUTES, "1")
+    missing = [
+        f"{name}.{member}"
+        for name, schema in found["components"]["schemas"].items()
+        for member, about in schema.get("properties", {}).items()
+        if not about.get("description")
+    ]
+    missing += [
+        f"{operation['operationId']} {one['name']}"
+        for methods in found["paths"].values()
+        for operation in methods.values()
+        for one in operation["parameters"]
+        if not one.get("description")
+    ]
+    assert missing == [], "write a docstring beside the field; api/member_words.py reads it"
+
+
+def test_words_for_many_members_are_used() -> None:
+    """A field that is renamed must not leave its words behind."""
+    given = {kind for route in ROUTES for kind in (route.query, route.body, *answers.kinds(route)) if kind is not None}
+    names = {name for kind in _structs([*given, ProblemBody]) for name in kind.__struct_fields__}
+    assert MEMBERS.keys() <= names
 
 
 def test_codes_of_routes_are_known() -> None:

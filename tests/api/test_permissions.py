@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 
+from rota.api.resources.dashboard import addresses
 from rota.api.route import OF_OWN, Access, Route
 from rota.api.routes import ROUTES
 from rota.domain.access import SCOPES, Role, Scope
@@ -19,6 +20,8 @@ OPEN = {
     ("GET", "/ready"),
     ("GET", "/api/docs"),
     ("GET", "/api/docs/{file}"),
+    *(("GET", address.path) for address in addresses()),  # The page is the same for everyone, and has no data.
+    ("GET", "/assets/{file}"),
     ("POST", "/api/v1/session"),
     ("DELETE", "/api/v1/session"),
     ("POST", "/api/v1/in/{key}"),

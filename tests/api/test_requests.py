@@ -55,6 +55,8 @@ async def test_once_a_token_exists_every_caller_needs_one(server: Server) -> Non
         answer = await stranger.get("/me")
         assert (answer.status_code, code(answer), answer.headers["www-authenticate"]) == (401, "no_token", "Bearer")
         seen = (await reports.get("/me")).json()
+        assert seen["limits"] == {"payloadBytes": 1024 * 1024, "page": 1000, "many": 1000, "waitS": 60.0}
+        assert {"jobs", "executions", "stream"} <= set(seen["features"])
         assert (seen["actor"], seen["role"], seen["scopes"]) == ("token:reports", "viewer", ["read"])
 
 

@@ -28,7 +28,7 @@ def test_a_healthy_database_is_ok(shell: Shell, seed: Seed) -> None:
     found = verdicts(shell.ok("doctor", "--json"))
     # How fast and how full the disk is, is not up to the test.
     assert {verdict for name, (verdict, _) in found.items() if name not in ("write", "disk")} == {"ok"}
-    names = "settings write files journal disk sqlite schema clock workers leases versions deploys queues"
+    names = "settings write files journal disk sqlite schema clock workers leases versions deploys attention queues"
     assert list(found) == [*names.split(), "dependencies", "dead letters", "retention"]
     assert found["sqlite"][1] == sqlite3.sqlite_version
     assert "journal mode wal" in found["journal"][1]
@@ -66,12 +66,21 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     assert answer["dead letters"] == ("warn", "1 dead letter")
     found = [(row["found"], row["advice"]) for row in shell.ok("doctor", "--json").rows if row["check"] == "queues"]
     assert found == [
-        ("2 executions of app shop wait in queue mail, which no worker serves", "start `rota worker` for app shop"),
         ("queue default is paused", "`rota queues resume default`"),
         ("job shop.fail is paused by rota: 3 executions in a row have failed", "`rota jobs resume fail`"),
     ]
     assert held
     assert gone
+    rows = [row for row in shell.ok("doctor", "--json").rows if row["check"] == "attention"]
+    needs = {row["found"].partition(". ")[0]: row["advice"] for row in rows}
+    lost = next(text for text in needs if text.startswith("Worker "))
+    assert needs.pop(lost) == "`rota workers`"
+    assert needs == {
+        "Queue mail cannot run: no live worker of app shop serves it": "`rota worker MODULE:shop`",
+        "Queue default is paused by test": "`rota queues resume default`",
+        "Job fail is paused by rota: “3 executions in a row have failed”": "`rota jobs resume fail`",
+        "fail has 1 new dead letter": "`rota dead --job fail`",
+    }
 
 
 def test_a_worker_that_can_start_no_processes_is_named(shell: Shell, seed: Seed) -> None:

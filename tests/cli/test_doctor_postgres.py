@@ -69,7 +69,8 @@ def test_a_sound_server_is_ok(shell: Shell) -> None:
         expected = {
             name for part in names.split(",") for name in ([part] if part == "server settings" else part.split())
         }
-        above = {"workers", "leases", "versions", "deploys", "dependencies", "queues", "dead letters", "retention"}
+        above = {"workers", "leases", "versions", "deploys", "attention", "dependencies", "queues"}
+        above |= {"dead letters", "retention"}
         assert expected | above == set(found)
         wrong = [row for row in answer.rows if row["verdict"] != "ok" and row["check"] not in ("workers", "write")]
         assert wrong == []

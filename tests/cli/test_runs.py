@@ -152,7 +152,7 @@ def test_show_says_what_became_of_every_step_and_what_to_do(shell: Shell, stage:
     assert shown[1].endswith("[7] Fail: no sevens")
     assert shown[2].startswith("✗ load  ")
     assert f"Fail: {ERROR}".strip() in shown[2]
-    assert shown[3] == f"– {LONG}  skipped: extract = [] is false"
+    assert shown[3] == f"» {LONG}  skipped: extract = [] is false"
     assert shown[4] == "– page  blocked: load failed"
     assert re.fullmatch(r"critical path  extract → transform\[\d\] → load  \S+ of \S+", shown[5])
     assert re.fullmatch(r"next  rota show \S{36}  traceback of load", shown[6])
@@ -409,7 +409,7 @@ def test_watch_draws_over_its_picture(shell: Shell, stage: Stage) -> None:
     code, screen = shell.screen("run", "watch", id, seen=(b"rota run watch", end))
     assert code == 0
     first, *_, last = re.split(r"\x1b\[\d+A\r\x1b\[J", screen)
-    assert "● extract" in first
+    assert "▶ extract" in first
     assert "✓ extract" in last
     assert "success" in last
 
@@ -429,7 +429,7 @@ def test_the_picture_is_never_higher_than_the_terminal(shell: Shell, stage: Stag
     _, screen = shell.screen("run", "watch", id, seen=(b"rota run watch", end))
     first, *_, last = re.split(r"\x1b\[\d+A\r\x1b\[J", screen)
     assert len(first.splitlines()) < 20
-    assert "● s" in first
+    assert "▶ s" in first
     assert re.search(r"… and \d+ steps more", first)
     assert len(last.splitlines()) > 60  # The last picture is not drawn over.
 

@@ -258,7 +258,10 @@ def test_a_worker_notes_how_late_its_last_heartbeats_were(world: World) -> None:
         world.clock.advance(10)
         world.store.transact(fleet.beat, [worker], 40)
     (row,) = world.store.read(reader.workers, NAMESPACE, 0)
-    assert row.beats == "0" * 40
+    assert (row.beats, row.memory) == ("0" * 40, None)
+    world.store.transact(fleet.beat, [worker], 40, {worker: 61_000_000})
+    world.store.transact(fleet.beat, [worker], 40)
+    assert world.store.read(reader.workers, NAMESPACE, 0)[0].memory == 61_000_000
 
 
 def test_a_worker_that_stops_notes_what_became_of_its_work(world: World) -> None:

@@ -11,7 +11,8 @@ from rota.domain.requirement import Needs, Offers, Room
 from rota.ids import FIRST_ID
 from rota.ops import claim, define, fleet, job_pauses
 from rota.ops.gates.claim_state import Claiming, Group
-from rota.store import claim_reader, load_reader, reader
+from rota.store import load_reader, reader
+from rota.views.finding import findings
 from tests.support.world import APP, LEASE_S, NAMESPACE, RecordingBus, World
 
 OLD, NEW = ["send"], ["send", "receive"]
@@ -180,19 +181,19 @@ def test_an_execution_whose_job_no_worker_has_says_so(world: World) -> None:
     assert "no live worker of app shop serves queue default" in world.why(x)
     old = world.join(jobs=OLD)
     assert world.why(x).startswith("no live worker has the job receive: ")
-    (stranded,) = world.store.read(claim_reader.stranded, NAMESPACE)
-    assert (stranded.queue, stranded.job, stranded.queued) == ("default", "receive", 1)
+    (found,) = world.store.read(findings, NAMESPACE)
+    assert (found.kind, found.subject.kind, found.subject.name, found.affected) == ("no_worker", "job", "receive", 1)
     world.join(jobs=NEW)
     world.store.transact(fleet.leave, old)
     assert world.why(x) == "next in line; waits for a free slot of a worker"
-    assert world.store.read(claim_reader.stranded, NAMESPACE) == []
+    assert world.store.read(findings, NAMESPACE) == []
 
 
 def test_a_queue_that_no_worker_serves_is_reported_once_for_all_its_jobs(world: World) -> None:
     world.enqueue("receive")
     world.enqueue_many(2, "send")
-    (stranded,) = world.store.read(claim_reader.stranded, NAMESPACE)
-    assert (stranded.queue, stranded.job, stranded.queued) == ("default", "", 3)
+    (found,) = world.store.read(findings, NAMESPACE)
+    assert (found.kind, found.subject.kind, found.subject.name, found.affected) == ("no_worker", "queue", "default", 3)
 
 
 def test_the_place_in_the_queue_counts_executions_of_all_jobs(world: World) -> None:

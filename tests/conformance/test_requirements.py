@@ -9,6 +9,7 @@ from rota.domain.status import Status
 from rota.ops import claim, fleet
 from rota.ops.gates.offers import STARVES_S
 from rota.store import claim_reader
+from rota.views.finding import findings
 from tests.support.world import NAMESPACE, World
 
 
@@ -164,14 +165,14 @@ def test_executions_that_no_worker_can_take_are_reported(world: World) -> None:
     declare(world, "crunch", pool="cpu", resources={"gpu": 1.0})
     x = world.enqueue(job="crunch")
     join(world)
-    (found,) = world.store.read(claim_reader.stranded, NAMESPACE)
-    assert requirement.words(found.requirements) == "pool cpu, 1 gpu"
+    (found,) = world.store.read(findings, NAMESPACE)
+    assert found.text == "crunch cannot run: no live worker has pool cpu, 1 gpu"
     facts = world.store.read(claim_reader.claim_facts, NAMESPACE, x)
-    assert facts.requirements == found.requirements
+    assert requirement.words(facts.requirements or "") == "pool cpu, 1 gpu"
     join(world, pools=("cpu",))
-    assert len(world.store.read(claim_reader.stranded, NAMESPACE)) == 1, "it has no card"
+    assert len(world.store.read(findings, NAMESPACE)) == 1, "it has no card"
     join(world, pools=("cpu",), resources={"gpu": 1.0})
-    assert world.store.read(claim_reader.stranded, NAMESPACE) == []
+    assert world.store.read(findings, NAMESPACE) == []
 
 
 def test_a_worker_that_takes_all_jobs_ignores_needs(world: World) -> None:

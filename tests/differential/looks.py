@@ -13,6 +13,8 @@ from rota.ops import upkeep
 from rota.store import claim_reader, event_reader, reader
 from rota.store.event_reader import EventFilter
 from rota.store.reader import Filter
+from rota.views import error_group as error_views
+from rota.views import finding as finding_views
 from rota.views import lookup
 from tests.differential.side import Side
 from tests.support.statistics import counted
@@ -94,7 +96,8 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("jobs", _read(reader.jobs, _namespace)),
     ("apps of job", _read(reader.apps_of_job, _namespace, lambda _, asked: "send")),
     ("definition", _read(reader.definition, _namespace, _app, lambda _, asked: "count")),
-    ("stranded", _read(claim_reader.stranded, _namespace)),
+    ("findings", _read(finding_views.findings, _namespace)),
+    ("errors", _read(error_views.groups, _namespace, lambda *_: error_views.Wanted(), lambda *_: 50)),
     ("events", _read(event_reader.events, _namespace, lambda _, asked: EventFilter(limit=asked.wanted.limit))),
     ("event", _read(event_reader.event, _namespace, _id)),
     ("deliveries", _read(event_reader.deliveries, _known_id, lambda *_: 100)),

@@ -1,4 +1,4 @@
-"""The page on the HTTP API has every route, with its scope and its sentence."""
+"""The page on the HTTP API has every route but those of the dashboard, with its scope and its sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def line(route: Route) -> str:
 
 
 def listed() -> str:
-    routes = sorted(ROUTES, key=lambda route: (route.base, route.path.split("/")[1], route.path, route.method))
+    served = [route for route in ROUTES if not route.is_page]
+    routes = sorted(served, key=lambda route: (route.base, route.path.split("/")[1], route.path, route.method))
     return "\n".join(["| method | path | needs | |", "|---|---|---|---|", *map(line, routes)])
 
 

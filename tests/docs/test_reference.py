@@ -19,6 +19,7 @@ from rota.sdk.declaration import FunctionOptions
 from rota.sdk.options import STEP_ONLY
 from rota.sdk.schedule_options import When
 from rota.sdk.workflow.declaring import WorkflowOptions
+from rota.views import state_marks
 from rota.views.shape import Shape
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
 
@@ -164,3 +165,17 @@ def leads_somewhere(page: str, link: str) -> bool:
         return True
     name = target.resolve().relative_to(REPOSITORY).as_posix()
     return name in pages() and anchor in anchors(name)
+
+
+def test_how_states_are_shown() -> None:
+    shown = [
+        [
+            str(status),
+            state.icon.replace("-", " "),
+            state.colour,
+            f"{state.sign}` {state_marks.terminal_colour(status).replace('_', ' ')}",
+            state.mark,
+        ]
+        for status, state in state_marks.MARKS.states.items()
+    ]
+    assert list(table(STATES, "How states are shown")) == shown

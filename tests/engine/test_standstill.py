@@ -52,7 +52,7 @@ def test_a_thread_counts_as_writing_while_it_runs_or_waits_for_processor_or_disk
     for number, (name, letter) in enumerate([("python", "R"), (WRITER, state), ("a) R (b", "R")]):
         task = tmp_path / "7" / "task" / str(number)
         task.mkdir(parents=True)
-        (task / "stat").write_text(f"{number} ({name}) {letter} 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 20 0 1")
+        (task / "stat").write_text(f"{number} ({name}) {letter} 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 9 4096 3")
     assert is_writing(7, WRITER, tmp_path) is expected
 
 
@@ -74,13 +74,13 @@ def test_a_frozen_or_traced_process_stands_still(tmp_path: Path, state: str, fro
     process, group = tmp_path / "proc" / "7", tmp_path / "cgroup" / "jobs"
     process.mkdir(parents=True)
     group.mkdir(parents=True)
-    (process / "stat").write_text(f"7 (a b) c) {state} 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 20 0 1")
+    (process / "stat").write_text(f"7 (a b) c) {state} 1 1 1 0 -1 0 0 0 0 0 30 12 0 0 20 0 1 0 9 4096 3")
     (process / "cgroup").write_text("1:freezer:/\n0::/jobs\n")
     (group / "cgroup.events").write_text(f"populated 1\nfrozen {frozen}\n")
     found = process_state(7, tmp_path / "proc", tmp_path / "cgroup")
     assert found.why.startswith(why)
     assert bool(found.why) == bool(why)
-    assert found.ticks == 42
+    assert (found.ticks, found.memory) == (42, 3 * os.sysconf("SC_PAGE_SIZE"))
 
 
 class Scene:

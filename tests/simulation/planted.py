@@ -60,7 +60,7 @@ from tests.simulation.world import Scale
 
 MOST_SEEDS = 60
 IMPATIENT = Scale(limit_s=100.0)
-"""A bug may keep an execution for ever. Without bugs all executions of these seeds end within half of this time."""
+"""A bug may keep an execution for ever. Runs without bugs ended at most 54 seconds after the faults were healed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,11 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
     async def step(original: Callable[..., Any], heart: Any) -> Any:
         local = heart._clock.now()
 
-        def beat(tx: Any, workers: Any, lease_s: float) -> Any:
+        def beat(tx: Any, workers: Any, lease_s: float, memory: Any) -> Any:
             session: Any = tx._tx if isinstance(tx, FailingTx) else tx
             session.now, now = local, session.now
             try:
-                return fleet.beat(tx, workers, lease_s)
+                return fleet.beat(tx, workers, lease_s, memory)
             finally:
                 session.now = now
 
@@ -410,12 +410,13 @@ BUGS: tuple[Bug, ...] = (
         # A machine without a network keeps its executions, and no kill or drain ends them first.
         events=(Fault.BLACK_HOLE,),
     ),
-    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=6),
+    # The workers must live on: the executions of dead ones are rescued.
+    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=2, events=(Fault.DEAF,)),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
-    Bug("late claims are not disowned", _late_claims_are_not_disowned, first=22),
+    Bug("late claims are not disowned", _late_claims_are_not_disowned, first=26),
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),
     Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9), first=28),
-    Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries, first=52),
+    Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries, first=19),
     Bug("giving back counts an attempt", _give_back_counts),
     Bug("an idempotency key is not recorded", _key_not_recorded),
     Bug("a repeated enqueue inserts again", _a_repeated_enqueue_inserts_again),
@@ -423,7 +424,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a replayed dead letter stays dead", _replays_stay_dead),
     Bug("a finished attempt stays in running", lambda: _shortened("finish"), first=3),
     Bug("a success stays in running", lambda: _shortened("finish_successes"), ("sqlite",)),
-    Bug("unique keys ignore what is running", _unique_ignores_the_running, first=1),
+    Bug("unique keys ignore what is running", _unique_ignores_the_running, first=5),
     Bug("a replaced execution keeps running", lambda: _replaced(end_from_outside, "end_all", _nothing({})), first=11),
     Bug("a debounce pushes nothing back", _nothing_pushed_back),
     Bug(
@@ -438,10 +439,10 @@ BUGS: tuple[Bug, ...] = (
     Bug("the rest of a resume is forgotten", lambda: _replaced(blockers, "release_lifted", _nothing(False)), first=4),
     Bug("claims ignore the rank", _claims_ignore_the_rank, first=10),
     Bug("jobs are claimed that the worker does not have", _jobs_of_others_are_claimed, ("sqlite",), first=2),
-    Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=12),
+    Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=17),
     Bug("workers rely on hints and do not poll", _polling_removed),
     Bug("rows below a watermark are never swept", _sweeping_removed),
-    Bug("a hint does not move the mark back", _marks_stay, first=8),
+    Bug("a hint does not move the mark back", _marks_stay, first=53),
     Bug("a cancel sends no hint to the worker", _cancel_not_told),
     Bug("a replayed event is delivered again", _delivered_again, runs=True),
     Bug("a wait does not look back", lambda: _replaced(event_waits, "look_back", _nothing()), runs=True, first=3),

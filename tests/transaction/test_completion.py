@@ -142,7 +142,7 @@ def test_commit_and_rollback_inside_the_block_are_refused(shop: Shop) -> None:
 def test_a_job_completes_once(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
     pay(ctx)
-    with pytest.raises(DefinitionError, match="has completed already"):
+    with pytest.raises(DefinitionError, match="has already completed"):
         pay(ctx)
     assert shop.ledger() == [ctx.id]
 

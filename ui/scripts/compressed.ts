@@ -4,6 +4,8 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
 const LEAST = 1024;
+// The highest, 11, takes ten times as long for a few per cent.
+const QUALITY = 9;
 
 // Writes FILE.gz and FILE.br beside each asset, so that the server compresses nothing while it answers.
 export function compressed(): Plugin {
@@ -16,8 +18,8 @@ export function compressed(): Plugin {
         const content = readFileSync(join(folder, name));
         if (content.length < LEAST) continue;
         writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
-        const best = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
-        writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content, best));
+        const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: QUALITY } };
+        writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content, quality));
       }
     },
   };

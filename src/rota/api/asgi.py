@@ -31,10 +31,11 @@ STUCK_S = 30.0
 """A stream is closed if its client takes nothing for so long."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}", re.ASCII)
 _SECURITY = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
+    "Content-Security-Policy": (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    "X-Content-Type-Options": (b"x-content-type-options", b"nosniff"),
+    "Cache-Control": (b"cache-control", b"no-store"),
 }
+"""Headers of every answer that does not have its own."""
 log = logging.getLogger("rota.api")
 access_log = logging.getLogger("rota.access")
 
@@ -212,8 +213,12 @@ def _address(request: _Request, services: Services) -> str:
 
 
 def _request_id(pairs: list[tuple[bytes, bytes]], services: Services) -> str:
-    given = next((value.decode("latin-1") for name, value in pairs if name.lower() == b"x-request-id"), "")
-    return given if _REQUEST_ID.fullmatch(given) else services.ids.new()
+    given = ""
+    for name, value in pairs:
+        if len(name) == 12 and name.lower() == b"x-request-id":
+            given = value.decode("latin-1")
+            break
+    return given if given and _REQUEST_ID.fullmatch(given) else services.request_id()
 
 
 def _of_problem(found: Problem, request_id: str) -> Answer:
@@ -223,7 +228,7 @@ def _of_problem(found: Problem, request_id: str) -> Answer:
 
 
 async def _send(answer: Answer, request: _Request, receive: body.Receive, send: Send) -> int:
-    headers = {**_SECURITY, **answer.headers, "X-Request-Id": request.id}
+    headers = {**answer.headers, "X-Request-Id": request.id}
     content = answer.body
     if answer.body is not None or answer.stream is not None:
         headers.setdefault("Content-Type", answer.media)
@@ -234,7 +239,8 @@ async def _send(answer: Answer, request: _Request, receive: body.Receive, send: 
         headers["Content-Length"] = str(len(content))
     is_head = request.method == "HEAD"
     pairs = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": answer.status, "headers": pairs})
+    missing = [pair for name, pair in _SECURITY.items() if name not in headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": [*missing, *pairs]})
     if answer.stream is not None and not is_head:
         # The stream of a POST may read the body itself, and notices by that when the client leaves.
         await _send_pieces(answer.stream, receive if request.method == "GET" else _never, send)

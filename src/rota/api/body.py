@@ -24,6 +24,7 @@ MOST_OF_MANY = 8 * 1024 * 1024
 SLOWEST_S = 30.0
 """A body must come within this time, or at `SLOWEST_RATE` bytes per second."""
 SLOWEST_RATE = 1024
+USUAL = 64 * 1024
 MOST_RATIO = 100
 FREE_OF_RATIO = 1024 * 1024
 """A compressed body may become so large before its ratio is looked at."""
@@ -37,22 +38,25 @@ async def pieces(receive: Receive, headers: Mapping[str, str], gap_s: float | No
     """The body as it comes, inflated. With `gap_s` only the time between two pieces is bounded."""
     inflate = _inflater(headers)
     loop = asyncio.get_running_loop()
-    begun, total = loop.time(), 0
-    while True:
+    begun, total, has_more = loop.time(), 0, True
+    while has_more:
         left = gap_s if gap_s is not None else max(0.0, begun + max(SLOWEST_S, total / SLOWEST_RATE) - loop.time())
-        try:
-            async with asyncio.timeout(left):
-                message = await receive()
-        except TimeoutError:
-            raise Problem("too_slow", "the body came too slowly: send it at 1 KiB per second or faster") from None
-        if message["type"] == "http.disconnect":
-            raise Gone
-        data = message.get("body", b"")
+        data, has_more = await _next(receive, left)
         total += len(data)
-        for piece in inflate(data, not message.get("more_body", False)):
+        for piece in inflate(data, not has_more):
             yield piece
-        if not message.get("more_body", False):
-            return
+
+
+async def _next(receive: Receive, within_s: float) -> tuple[bytes, bool]:
+    """The next bytes of a body, and whether there are more."""
+    try:
+        async with asyncio.timeout(within_s):
+            message = await receive()
+    except TimeoutError:
+        raise Problem("too_slow", "the body came too slowly: send it at 1 KiB per second or faster") from None
+    if message["type"] == "http.disconnect":
+        raise Gone
+    return message.get("body", b""), message.get("more_body", False)
 
 
 async def whole(
@@ -62,7 +66,15 @@ async def whole(
     announced = headers.get("content-length", "")
     if announced.isdigit() and int(announced) > most:
         raise too_large(most)
-    found, size = [], 0
+    if announced.isdigit() and "content-encoding" not in headers and int(announced) <= USUAL:
+        # Most bodies are small and come at once.
+        data, has_more = await _next(receive, SLOWEST_S)
+        if not has_more and len(data) <= most:
+            hold(len(data))
+            return data
+        receive = _again(data, has_more, receive)
+    found: list[bytes] = []
+    size = 0
     async for piece in pieces(receive, headers):
         size += len(piece)
         if size > most:
@@ -70,6 +82,16 @@ async def whole(
         hold(len(piece))
         found.append(piece)
     return b"".join(found)
+
+
+def _again(data: bytes, has_more: bool, receive: Receive) -> Receive:
+    """Gives a message that was taken once more, and then those that follow."""
+    taken = [{"type": "http.request", "body": data, "more_body": has_more}]
+
+    async def first_taken() -> Mapping[str, Any]:
+        return taken.pop() if taken else await receive()
+
+    return first_taken
 
 
 def too_large(most: int) -> Problem:

@@ -40,8 +40,11 @@ class UniqueBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forb
     """
 
     key: str | None = None
+    """The key; without it the arguments are the key."""
     scope: Length | None = None
+    """How long the key holds: `queued`, `active`, `forever` or a duration."""
     on_conflict: unique.OnConflict | None = None
+    """What a second one does: `return`, `reject`, `replace` or `debounce`."""
 
 
 class CallbackBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -49,6 +52,7 @@ class CallbackBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
 
     url: str
     on: tuple[Status, ...] | None = None
+    """The final statuses that it is called for; all without it."""
 
 
 class EnqueueOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -60,10 +64,12 @@ class EnqueueOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
     arguments: msgspec.Raw = msgspec.field(default_factory=lambda: NO_ARGUMENTS)
     delay: Length | None = None
     at: Moment | None = None
+    """The time of its start."""
     priority: int | str | None = None
     queue: str | None = None
     key: str | None = None
     unique: UniqueBody | None = None
+    """Allows at most one execution of the job per key."""
     start_by: Moment | None = None
     start_within: Length | None = None
     timeout: Length | None = None

@@ -38,9 +38,11 @@ class ExecutionFilter(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     parent: _Texts = ()
     replay_of: _Texts = ()
     key: _Texts = ()
+    """The key."""
     actor: _Texts = ()
     dead: Annotated[bool | None, msgspec.Meta(description="Whether it is a dead letter.")] = None
     id: _Texts = ()
+    """Up to 100 ids."""
     fingerprint: Annotated[
         _Texts,
         msgspec.Meta(description="The fingerprint of an error, as /errors has it: dead letters with this error."),

@@ -29,7 +29,9 @@ class ScheduleOptions(Part, frozen=True, kw_only=True):
     cron: str | None = None
     every: Seconds | None = None
     after: Seconds | None = None
+    """How long after the end of one execution the next one starts, in seconds or as text."""
     at: datetime | list[datetime] | None = None
+    """One time, or several, at which it fires."""
     tz: str | None = None
     phase: Seconds | None = None
     start: datetime | None = None
@@ -49,12 +51,19 @@ class RetryPolicy(Part, frozen=True, kw_only=True):
 
     policy: Literal["exponential", "linear", "fixed"] = "exponential"
     attempts: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS)] = 5
+    """The most attempts in all, with the first one."""
     base: Seconds | None = None
+    """The first delay of a policy with growing delays, in seconds or as text."""
     factor: float | None = None
+    """By how much each delay is multiplied."""
     cap: Seconds | None = None
+    """The longest delay, in seconds or as text."""
     jitter: bool | None = None
+    """How much chance changes a delay."""
     step: Seconds | None = None
+    """By how much each delay is longer than the one before, in seconds or as text."""
     delay: Seconds | None = None
+    """The first delay, in seconds or as text."""
 
 
 def policy_of(given: RetryPolicy) -> retry.Policy:
@@ -71,18 +80,31 @@ class HttpTarget(Part, frozen=True, kw_only=True):
     """An HTTP request. `{name}` in its texts stands for an argument."""
 
     url: str
+    """The URL of the request."""
     method: str | None = None
+    """The method of the request; GET without it."""
     headers: dict[str, Any] | None = None
+    """Headers of the request."""
     query: dict[str, Any] | None = None
+    """Parameters of the URL."""
     body: str | None = None
+    """The body of the request."""
     content_type: str | None = None
+    """The media type of the body."""
     success: list[int | str] | None = None
+    """The statuses that mean success."""
     retry_codes: list[int | str] | None = None
+    """Statuses after which another attempt is made."""
     connect_timeout: Seconds | None = None
+    """The longest time until the connection stands, in seconds or as text."""
     max_response_bytes: int | None = None
+    """The most bytes of the answer that are read."""
     follow_redirects: int | None = None
+    """How many redirects are followed."""
     result: Literal["none", "json", "text", "full"] | None = None
+    """What becomes the result: none, json, text or full."""
     secret: str | None = None
+    """The name of the secret that signs the request."""
 
 
 class FunctionTarget(Part, frozen=True, kw_only=True):
@@ -96,7 +118,9 @@ class Upstream(Part, frozen=True, kw_only=True):
     """A job whose end starts this one; `on` says which end counts."""
 
     job: str
+    """The name or id of the job."""
     on: Literal["success", "failed", "done"] = "success"
+    """The end that counts: success, failed or done."""
 
 
 class Events(Part, frozen=True, kw_only=True):
@@ -104,7 +128,9 @@ class Events(Part, frozen=True, kw_only=True):
 
     event: str | list[str]
     where: dict[str, Any] | None = None
+    """What the payload of the event must be."""
     debounce: Seconds | None = None
+    """How long no further event must come before the job starts, in seconds or as text."""
 
 
 class JobBody(Part, frozen=True, kw_only=True):
@@ -123,16 +149,20 @@ class JobBody(Part, frozen=True, kw_only=True):
     retry_codes: list[int] | None = None
     permanent_codes: list[int] | None = None
     result: Literal["none", "json", "text"] | None = None
+    """What becomes the result of a command: none, json or text."""
     memory: int | str | None = None
     grace: Seconds | None = None
     http: HttpTarget | None = None
     function: FunctionTarget | None = None
     template: str | None = None
     parameters: dict[str, Any] | None = None
+    """A JSON Schema that arguments must fit; with `template`, the values of its parameters."""
     schedule: str | ScheduleOptions | list[str | ScheduleOptions] | None = None
     on: str | list[str] | Events | None = None
+    """The events that start it."""
     dependencies: list[str | Upstream] | None = None
     arguments: dict[str, Any] | None = None
+    """The arguments of executions that its schedule or its dependencies start."""
     queue: str | None = None
     priority: int | str | None = None
     retries: Retries | None = None
@@ -162,7 +192,9 @@ class TemplateBody(Part, frozen=True, kw_only=True):
 
     name: str
     job: dict[str, Any]
+    """The definition of the jobs that are made of it."""
     parameters: dict[str, Any] | None = None
+    """The parameters by name: type, default, bounds and choices."""
     description: Annotated[str, msgspec.Meta(max_length=4000)] | None = None
 
 

@@ -18,7 +18,9 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     """The first and the last line of a chunk; lines count from 1."""
 
     from_: int = msgspec.field(name="from")
+    """The first line."""
     to: int
+    """The last line, which belongs to it."""
 
 
 class ShortProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +30,7 @@ class ShortProblem(msgspec.Struct, frozen=True, kw_only=True):
     pointer: str | msgspec.UnsetType = msgspec.UNSET
     detail: str | msgspec.UnsetType = msgspec.UNSET
     status: int | msgspec.UnsetType = msgspec.UNSET
+    """The HTTP status that the problem would have alone."""
 
 
 class RefusedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,7 @@ class RefusedLine(msgspec.Struct, frozen=True, kw_only=True):
 
     line: int
     problem: ShortProblem
+    """Why the line was refused."""
 
 
 class Stopped(RefusedLine, frozen=True, kw_only=True, rename="camel"):
@@ -47,17 +51,24 @@ class LineTotals(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines were accepted and refused."""
 
     accepted: int
+    """How many lines were accepted."""
     refused: int
+    """How many lines were refused."""
 
 
 class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the answer to NDJSON: of a chunk that was committed, or the last one: `done` or `stopped`."""
 
     committed: Lines | msgspec.UnsetType = msgspec.UNSET
+    """The lines that were committed since the last answer."""
     refused: list[RefusedLine] | msgspec.UnsetType = msgspec.UNSET
+    """The refused lines among them."""
     ids: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """The ids of what was accepted, with `answer=ids`."""
     done: LineTotals | msgspec.UnsetType = msgspec.UNSET
+    """The sums at the end of a stream that ended well."""
     stopped: Stopped | msgspec.UnsetType = msgspec.UNSET
+    """Where and why the stream ended early."""
 
 
 class LineAnswers:

@@ -28,6 +28,14 @@ _NAMESPACE = {
     "description": "For tokens of several namespaces, and servers without tokens. Without it the first, or default.",
     "schema": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,127}$"},
 }
+_IN_PATHS = {
+    **{name: f"The id of the {name}." for name in ("action", "approval", "event", "execution", "run", "token")},
+    **{name: f"The name of the {name}." for name in ("breaker", "calendar", "namespace", "queue")},
+    "version": "The number of the version, from 1.",
+    "key": "The key in the address of the hook.",
+    "file": "The name of the file.",
+}
+"""The parameters of paths that are not an id or a name."""
 _TAGS = '^(\\*|(W/)?"[!#-~]*")$'
 
 
@@ -133,7 +141,13 @@ def _operation_id(route: Route) -> str:
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": f"^{SEGMENT.pattern}$"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _IN_PATHS.get(name, f"The id or the name of the {name}."),
+            "schema": {"type": "string", "pattern": f"^{SEGMENT.pattern}$"},
+        }
         for name in _PARAMETER.findall(route.path)
     ]
 

@@ -28,10 +28,10 @@ _EVENT = {
     "type": "object",
     "description": "One event. `data` is JSON.",
     "properties": {
-        "event": {"type": "string"},
-        "data": {"type": "string", "contentMediaType": JSON},
-        "id": {"type": "string"},
-        "retry": {"type": "integer"},
+        "event": {"type": "string", "description": "The kind of event."},
+        "data": {"type": "string", "contentMediaType": JSON, "description": "What has happened, as JSON."},
+        "id": {"type": "string", "description": "Its place in the stream, for the header Last-Event-ID."},
+        "retry": {"type": "integer", "description": "Milliseconds to wait before connecting again."},
     },
 }
 
@@ -41,6 +41,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     dry_run: bool
     would: Any
+    """What the request would lead to."""
 
 
 def kinds(route: Route) -> list[Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import inspect
+
+from rota.api import member_words
 
 _REF = "#/components/schemas/"
 
@@ -24,8 +26,11 @@ def schemas(
 
     Of `bodies`, members with a default may be left out. The schemas of `parameters` are only under their `repr`.
     """
-    found, named = msgspec.json.schema_components(kinds, schema_hook=_hook, ref_template=_REF + "{name}")
-    by_kind = dict(zip([repr(kind) for kind in kinds], found, strict=True))
+    structs = list(_structs(kinds))
+    found, named = msgspec.json.schema_components([*kinds, *structs], schema_hook=_hook, ref_template=_REF + "{name}")
+    for kind, schema in zip(structs, found[len(kinds) :], strict=True):
+        _describe(named[_name(schema)], member_words.words(kind))
+    by_kind = dict(zip([repr(kind) for kind in kinds], found, strict=False))
     alone = {_name(by_kind[repr(kind)]) for kind in parameters}
     by_kind |= {repr(kind): named[_name(by_kind[repr(kind)])] for kind in parameters}
     complete = {
@@ -77,13 +82,19 @@ def _hook(kind: type) -> dict[str, Any]:
     raise NotImplementedError(f"there is no schema for {kind}")
 
 
+def _describe(schema: dict[str, Any], words: Mapping[str, str]) -> None:
+    for name, member in schema.get("properties", {}).items():
+        if name in words:
+            member.setdefault("description", words[name])
+
+
 def _finished(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_finished(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("format") == "duration":
-        return {"type": "number", "description": "seconds"}
+        return {"type": "number", "description": schema.get("description", "seconds")}
     if schema.get("type") == "object" and not {"properties", "additionalProperties"} & schema.keys():
         return {**schema, "additionalProperties": True}
     finished = {name: _finished(value) for name, value in schema.items()}

@@ -17,7 +17,16 @@ def patch_of(kind: type[msgspec.Struct], name: str, *, fixed: Collection[str] = 
         for field in msgspec.structs.fields(kind)
         if field.name not in fixed
     ]
-    return msgspec.defstruct(name, members, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True)
+    # `patches` leads to the docstrings of the fields.
+    return msgspec.defstruct(
+        name,
+        members,
+        namespace={"patches": kind},
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+        forbid_unknown_fields=True,
+    )
 
 
 def patched(current: S, patch: msgspec.Struct) -> S:

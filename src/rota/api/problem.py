@@ -46,6 +46,7 @@ class Flaw(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str
     pointer: str | None = None
     parameter: str | None = None
+    """The name of the parameter of the URL."""
     header: str | None = None
 
 
@@ -53,14 +54,19 @@ class ProblemBody(msgspec.Struct, frozen=True, rename="camel"):
     """What is wrong, and how to mend it. `code` is stable; `errors` has up to twenty flaws of the request."""
 
     type: str
+    """The address of the description of the code."""
     title: str
+    """The code in words."""
     status: int
+    """The HTTP status."""
     detail: str
     code: str
     request_id: str
     errors: list[Flaw] | msgspec.UnsetType = msgspec.UNSET
+    """Up to twenty flaws of the request."""
     retry_after: int | msgspec.UnsetType = msgspec.UNSET
     existing: Any | msgspec.UnsetType = msgspec.UNSET
+    """What is there already and in the way."""
 
 
 class Problem(Exception):

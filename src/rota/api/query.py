@@ -24,7 +24,8 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
 _BOOLEANS = {"true": True, "false": False}
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items a page has at most.")]
+LONGEST_PAGE = 1_000
+Limit = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_PAGE, description="How many items a page has at most.")]
 
 
 class Paged(Protocol):
@@ -51,6 +52,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 def parse(kind: type[T], raw: bytes, now: int) -> T:
     """`raw` is the part of the URL after the question mark. `now` is for durations such as `from=2h`."""
+    usual: T | None = None if raw else _usual(kind)
+    if usual is not None:
+        return usual
     try:
         text = raw.decode("ascii")
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), errors="strict", max_num_fields=300)
@@ -69,7 +73,7 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
         try:
             values[fields[name].name] = _value(fields[name], texts, now)
         except _Refused as refused:
-            flaws.append(Flaw("bad_parameter", str(refused), parameter=name))
+            flaws.append(Flaw("bad_parameter", f"{refused}{_bounds(fields[name].type)}", parameter=name))
     for field in fields.values():
         if (
             field.required
@@ -83,6 +87,12 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
         code = "unknown_parameter" if flaws[0].code == "unknown_parameter" else "bad_parameter"
         raise Problem(code, flaws[0].detail, flaws=flaws)
     return kind(**values)
+
+
+@cache
+def _usual(kind: type[T]) -> T | None:
+    """The query of a URL without parameters; None if it needs some."""
+    return None if any(field.required for field in _fields(kind).values()) else kind()
 
 
 @cache
@@ -164,6 +174,15 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) in (list, tuple):
         return _kind(get_args(annotation)[0])[0], True
     return annotation, False
+
+
+@cache
+def _bounds(annotation: Any) -> str:
+    """The bounds of a number, for a refusal; nothing without both."""
+    for meta in getattr(annotation, "__metadata__", ()):
+        if meta.ge is not None and meta.le is not None:
+            return f"; it is a whole number from {meta.ge:,} to {meta.le:,}"
+    return ""
 
 
 def _words(message: str, kind: Any) -> str:

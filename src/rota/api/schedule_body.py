@@ -37,7 +37,9 @@ class ScheduleOptions(
     cron: str | None = None
     every: Length | None = None
     after: Length | None = None
+    """How long after the end of one execution the next one starts, in seconds or as text."""
     at: Moment | list[Moment] | None = None
+    """One time, or several, at which it fires."""
     tz: str | None = None
     phase: Length | None = None
     start: Moment | None = None

@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -62,6 +63,7 @@ class Services:
     def __init__(self, store: Store, clock: Clock, settings: Settings, exposure: Exposure) -> None:
         self.store, self.clock, self.settings, self.exposure = store, clock, settings, exposure
         self.ids = IdSource(clock)
+        self._requests, self._node = count(1), self.ids.new()[-12:]
         self.routes: Sequence[Route] = ()
         """The whole table, for the OpenAPI document."""
         self.grant_of: Callable[[Mapping[str, str], str], Awaitable[Grant]]
@@ -71,6 +73,10 @@ class Services:
         self.forget_grants: Callable[[], None] = lambda: None
         """Empties the cache of rights, which are kept for a few seconds. Call it after a change of tokens."""
         self.is_draining = False
+        self.is_replaced = False
+        """Whether another process answers on the same socket already, so that only this process stops."""
+        self.answered_at = -math.inf
+        """When the database last answered, on the monotonic clock."""
         self.room = Room()
         self._parts: dict[Any, Any] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -78,10 +84,16 @@ class Services:
         self._heavy_threads = ThreadPoolExecutor(max_workers=HEAVY_READERS, thread_name_prefix="rota-api-list")
         self._turns = asyncio.Semaphore(HEAVY_READERS)
 
+    def request_id(self) -> str:
+        """An id for a request that brings none: unlike other ids it is no key of a table, and is counted."""
+        return f"{self._node}-{next(self._requests):06d}"
+
     async def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a query over one consistent state, in a thread for reads."""
         call = partial(self.store.read, query, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        self.answered_at = self.clock.monotonic()
+        return found
 
     async def read_heavy(
         self, leaving: Leaving, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs
@@ -102,7 +114,9 @@ class Services:
             both: set[asyncio.Future[Any]] = {reading, left}
             await asyncio.wait(both, timeout=HEAVY_S, return_when=asyncio.FIRST_COMPLETED)
             if reading.done():
-                return reading.result()
+                found = reading.result()
+                self.answered_at = self.clock.monotonic()
+                return found
             await _stop(reading, watch)
             if left.done():
                 raise Gone
@@ -128,7 +142,7 @@ class Services:
         if not done and first_s < busy_s:
             if future.is_postponed:
                 future.cancel()
-                waiting.add_done_callback(_look_at)
+                waiting.add_done_callback(look_at)
                 raise RequestInProgress(
                     "an earlier request with the same Idempotency-Key is still in progress: retry later"
                 )
@@ -138,9 +152,11 @@ class Services:
         if not done:
             done, _ = await asyncio.wait([waiting], timeout=LAST_S)
         if not done:
-            waiting.add_done_callback(_look_at)
+            waiting.add_done_callback(look_at)
             raise CommitUnknown(f"an operation has not ended within {busy_s:g} s, and may still be committed")
-        return await waiting
+        found = await waiting
+        self.answered_at = self.clock.monotonic()
+        return found
 
     def part(self, kind: Callable[[Services], T]) -> T:
         """The one object of this kind that all requests share, such as a cache; made when it is first needed."""
@@ -172,7 +188,7 @@ async def _stop(reading: asyncio.Future[T], watch: Watch) -> None:
     reading.exception()  # Marks it as seen.
 
 
-def _look_at(future: asyncio.Future[Any]) -> None:
+def look_at(future: asyncio.Future[Any]) -> None:
     """Takes note of an error that no caller waits for any more."""
     if not future.cancelled():
         future.exception()

@@ -22,11 +22,11 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import DAY, DAY_S, GRACE
 from rota.domain.url import masked
 from rota.ops.retention import PASS_NAME
-from rota.store import claim_reader, migrate, opening, reader, retention_reader
-from rota.store.claim_reader import Stranded
+from rota.store import migrate, opening, reader, retention_reader
 from rota.store.dependencies import edges
 from rota.store.deploys import DeployRow, all_deploys
 from rota.store.postgres.url import is_postgres
+from rota.views import finding as finding_views
 from rota.views import worker as worker_views
 from rota.views.worker import Worker
 
@@ -199,10 +199,18 @@ def _without_worker(row: DeployRow, other: int) -> Finding:
     return ok(words, f"deploy {other} takes over after {GRACE_LEASES} leases, or at once with {use}")
 
 
-@check("queues", "all waiting work has a worker")
+@check("attention", "nothing needs attention")
+def attention(database: Database) -> Iterator[Finding]:
+    """The same findings as the overview of the dashboard has, worst first."""
+    for one in database.read(finding_views.findings, database.namespace):
+        commands = [action.command for action in one.actions if action.command is not None]
+        advice = f"`{commands[-1]}`" if commands else ""
+        yield warn(f"{one.text}. {one.evidence[:1].upper()}{one.evidence[1:]}", advice)
+
+
+@check("queues", "none is paused")
 def queues(database: Database) -> Iterator[Finding]:
-    for row in database.read(claim_reader.stranded, database.namespace):
-        yield _stranded(row)
+    """Also those without work waiting, which are no finding."""
     for queue in database.read(reader.queues, database.namespace):
         if queue.paused_at is not None:
             yield warn(f"queue {queue.name} is paused", f"`rota queues resume {queue.name}`")
@@ -210,19 +218,6 @@ def queues(database: Database) -> Iterator[Finding]:
         if job.paused_at is not None:
             why = f" by {job.paused_by}" + (f": {job.paused_note}" if job.paused_note else "")
             yield warn(f"job {job.app}.{job.name} is paused{why}", f"`rota jobs resume {job.name}`")
-
-
-def _stranded(row: Stranded) -> Finding:
-    needs = requirement.words(row.requirements)
-    if row.job:
-        lacking = f"and no worker of it has the job {row.job}"
-        flags = f" with code that has {row.job}, and with all that it needs; or cancel them"
-    elif needs:
-        lacking, flags = f"and no worker of it has {needs}", " with --pool, --tag or --resource"
-    else:
-        lacking, flags = "which no worker serves", ""
-    waiting = f"{text.count(row.queued, 'execution')} of app {row.app} {'waits' if row.queued == 1 else 'wait'}"
-    return warn(f"{waiting} in queue {row.queue}, {lacking}", f"start `rota worker` for app {row.app}{flags}")
 
 
 @check("dependencies", "every job that others depend on is declared")
@@ -275,6 +270,7 @@ CHECKS: tuple[Check, ...] = (
     leases,
     versions,
     deploys,
+    attention,
     queues,
     dependencies,
     dead_letters,

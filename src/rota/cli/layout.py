@@ -12,6 +12,8 @@ from datetime import datetime
 import click
 
 from rota.cli import text
+from rota.domain.status import Status
+from rota.views import state_marks
 
 Cell = str | int | datetime | None
 """A time is shown relative to now, None as `-`."""
@@ -23,14 +25,8 @@ NARROW_TEXT = 24
 """Where texts have less room than this, columns are left out."""
 LEAST_TEXT = text.SHORT_ID + 1
 """Ids and statuses are never cut."""
-_COLOURS = {
-    "green": ("success", "live", "ok"),
-    "red": ("failed", "lost", "fail", "open"),
-    "yellow": ("retrying", "warn"),
-    "cyan": ("running",),
-    "bright_black": ("cancelled", "skipped"),
-}
-_COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
+_OTHER_WORDS = {"live": "green", "ok": "green", "lost": "red", "fail": "red", "open": "red", "warn": "yellow"}
+_COLOUR_OF = {**{str(status): state_marks.terminal_colour(status) for status in Status}, **_OTHER_WORDS}
 
 
 def table(

@@ -19,6 +19,7 @@ from rota.cli.run_next import some
 from rota.domain import duration
 from rota.domain.blocker import Kind
 from rota.domain.status import TERMINAL, Reason, Status
+from rota.views import state_marks
 from rota.views.map_items import MapInfo
 from rota.views.run import RunDetail
 from rota.views.step import PENDING, StepInfo
@@ -32,19 +33,12 @@ UNBOUNDED = 10_000
 MOST_ARGUMENTS = 70
 """How many characters of the arguments of a run its heading has."""
 _SIGNS = {
-    "success": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "cancelled": ("⊘", "yellow"),
-    "skipped": ("–", "bright_black"),
+    **{str(status): (state_marks.sign(status), state_marks.terminal_colour(status)) for status in Status},
     "blocked": ("–", "bright_black"),
-    "running": ("●", "cyan"),
-    "retrying": ("↻", "yellow"),
     PENDING: ("·", "bright_black"),
 }
-_WAITS = ("○", "blue")
 _PLAIN_REASONS = (None, "", Reason.ERROR, Reason.PERMANENT_ERROR, Reason.RETRIES_EXHAUSTED, Reason.STEP_FAILED)
 """Reasons that say no more than the count of attempts and the error."""
-_STATUS_COLOURS = {"success": "green", "failed": "red", "cancelled": "yellow", "running": "cyan"}
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -90,7 +84,7 @@ def lines(run: RunDetail, columns: int | None, most_steps: int | None = None) ->
 
 def sign(status: str) -> str:
     """One character for the status of a step."""
-    return _SIGNS.get(status, _WAITS)[0]
+    return _SIGNS[status][0]
 
 
 # --- The heading and the end ----------------------------------------------------------------------
@@ -100,7 +94,7 @@ def _heading(run: RunDetail, wide: int) -> list[str]:
     took = duration.words(run.duration.total_seconds()) if run.duration else ""
     parts = [
         (f"{run.workflow} {run.run_id if wide >= WIDE else text.short_id(run.run_id)}", "bold"),
-        (status_words(run), _STATUS_COLOURS.get(run.status, "")),
+        (status_words(run), _SIGNS[run.status][1]),
         (f"version {run.version}", ""),
         (f"scheduled for {run.scheduled_for:%Y-%m-%d %H:%M} UTC", ""),
         (f"{'took' if run.status in TERMINAL else 'running for'} {took}" if took else "", ""),
@@ -212,7 +206,7 @@ def _chosen(steps: Sequence[StepInfo], most: int | None) -> tuple[list[StepInfo]
 
 
 def _row(run: RunDetail, step: StepInfo, bar: int) -> Row:
-    mark, colour = _SIGNS.get(step.status, _WAITS)
+    mark, colour = _SIGNS[step.status]
     has_time = step.duration is not None and not step.is_kept
     return Row(
         sign=mark,

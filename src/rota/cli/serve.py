@@ -32,6 +32,8 @@ START_S = 60.0
 """How long a new process may take until it answers."""
 PAUSES_S = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Between the tries to replace a process that has ended."""
+REPLACED = signal.SIGUSR1
+"""Says to a process that others answer on its socket already. Python handles it before SIGTERM."""
 SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 log = logging.getLogger("rota.api")
 
@@ -141,8 +143,11 @@ class _Process:
         finally:
             os.close(self._answers)
 
-    def stop(self) -> None:
+    def stop(self, *, is_replaced: bool = False) -> None:
+        """A process that is replaced learns it first: the server as a whole does not stop."""
         if self.child.poll() is None:
+            if is_replaced:
+                self.child.send_signal(REPLACED)
             self.child.send_signal(signal.SIGTERM)
 
 
@@ -186,7 +191,7 @@ class _Crew:
             log.error("new processes could not start; the old ones stay")
             return
         for process in self._serving:
-            process.stop()
+            process.stop(is_replaced=True)
         self._leaving += self._serving
         self._serving = new
         log.info("%d new processes answer; the old ones finish their requests", len(new))

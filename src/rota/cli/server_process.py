@@ -17,12 +17,14 @@ from rota import config
 from rota.api.asgi import Api
 from rota.api.routes import table
 from rota.api.services import Exposure, Services
-from rota.cli.serve import SIGNALS, Listening
+from rota.cli.serve import REPLACED, SIGNALS, Listening
 from rota.cli.text import LOG_FORMAT
 from rota.clock import SystemClock
 from rota.domain.decoding import prepare
+from rota.domain.errors import RotaError
 from rota.engine import tether
 from rota.executors.process.protect_secrets import hide
+from rota.store import reader
 from rota.store.opening import open_store
 
 prepare(Listening)
@@ -38,6 +40,8 @@ class _Server(uvicorn.Server):
         self._services, self._says = services, says
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        with contextlib.suppress(RotaError):
+            await self._services.read(reader.clock)  # Connects before the first request comes.
         await super().startup(sockets)
         os.write(self._says, b"1")
         os.close(self._says)
@@ -69,6 +73,7 @@ def main() -> None:
     store = open_store(settings.url, clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="server")
     exposure = Exposure(is_local=where.is_local, is_auth_off=where.is_auth_off)
     services = Services(store, clock, settings, exposure)
+    signal.signal(REPLACED, lambda *_: setattr(services, "is_replaced", True))
     about = uvicorn.Config(
         Api(services, table()),
         lifespan="on",

@@ -79,17 +79,29 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The figures for an autoscaler or an operator who adds and removes workers."""
 
     ready: int
+    """How many executions are ready to start."""
     oldest_ready_s: float | None
+    """For how many seconds the oldest of them waits."""
     due_soon: int
+    """How many executions become due within the window."""
     running: int
+    """How many executions run now."""
     slots: int
+    """How many executions the live workers can run at once."""
     free_slots: int
+    """How many slots are free."""
     busy_share: float | None
+    """The share of the slots that was busy."""
     arrivals_per_s: float
+    """How many executions came per second."""
     ended_per_s: float
+    """How many executions ended per second."""
     run_s: float | None
+    """How many seconds an execution took on average."""
     suggested_slots: int
+    """How many slots would do."""
     suggested_workers: int
+    """How many workers would do."""
 
 
 class Group(Figures, frozen=True, kw_only=True):
@@ -99,6 +111,7 @@ class Group(Figures, frozen=True, kw_only=True):
     queue: str
     pool: str
     paused: bool
+    """Whether its queue or its jobs are paused."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

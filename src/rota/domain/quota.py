@@ -20,14 +20,22 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     """None is no limit. `burst` is how many executions may come at once; the default is one second's worth."""
 
     executions_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
+    """How many executions may be enqueued per second."""
     burst: Positive | None = None
+    """How many executions may come at once; by default one second's worth."""
     max_depth: Count | None = None
     max_running: Count | None = None
+    """How many executions may run at once."""
     max_jobs: Count | None = None
+    """How many jobs there may be."""
     max_schedules: Count | None = None
+    """How many schedules there may be."""
     max_payload_bytes: Positive | None = None
+    """How many bytes of arguments an execution may have."""
     max_tokens: Count | None = None
+    """How many tokens there may be."""
     max_streams: Count | None = None
+    """How many streams may be open at once."""
 
 
 prepare(Quotas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -141,8 +141,8 @@ class SupervisorCalls:
     async def join(self, newcomer: Newcomer, lease_s: float) -> Joined:
         return Joined(*await self.calls.timed(fleet.join, newcomer, lease_s))
 
-    async def beat(self, workers: Sequence[int], lease_s: float) -> Beaten:
-        return Beaten(*await self.calls.timed(fleet.beat, workers, lease_s))
+    async def beat(self, workers: Sequence[int], lease_s: float, memory: Mapping[int, int]) -> Beaten:
+        return Beaten(*await self.calls.timed(fleet.beat, workers, lease_s, memory))
 
     async def leave(self, worker: int, reason: Reason = Reason.DRAINED) -> None:
         await self.calls.transact(fleet.leave, worker, reason)

@@ -15,7 +15,7 @@ lease, as if it had been acknowledged now: see decision 0011.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from rota.clock import Clock
 from rota.domain.errors import StoreError
@@ -42,7 +42,7 @@ class Heart:
 
     `waiting(waited_s)` is called at every check while a beat has no answer, `drain(worker)` for a worker that was asked
     to drain, `renewed(worker, until)` whenever a lease holds for longer, and `failing(why)` when leases cannot be
-    renewed for now.
+    renewed for now. `memory` are the bytes that each worker has in use.
     """
 
     def __init__(
@@ -55,13 +55,14 @@ class Heart:
         drain: Callable[[int], None] = lambda _: None,
         renewed: Callable[[int, float], None] = lambda worker, until: None,
         failing: Callable[[str], None] = lambda why: None,
+        memory: Callable[[], Mapping[int, int]] = dict,
     ) -> None:
         self._store = store
         self._clock = clock
         self._lease_s = lease_s
         self._lost = lost
         self._waiting = waiting
-        self._drain, self._renewed, self._failing = drain, renewed, failing
+        self._drain, self._renewed, self._failing, self._memory = drain, renewed, failing, memory
         self._sent_at: float | None = None
         self._seen: tuple[int | None, float] = (None, 0.0)
         """The answer of `store.commits()`, and when it was first seen."""
@@ -106,7 +107,7 @@ class Heart:
             self._sent_at = sent_at = self._clock.monotonic()
             asked = list(self._good_until)
             try:
-                alive, waited_s = await self._store.beat(asked, self._lease_s)
+                alive, waited_s = await self._store.beat(asked, self._lease_s, self._memory())
             except StoreError as error:
                 self._failure, self._steady_since = " ".join(str(error).split()), None
                 raise

@@ -7,7 +7,7 @@ names the worker: each port is bound to the worker that uses it. The simulation 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rota.domain.note import Piece, State
@@ -81,7 +81,7 @@ class SupervisorStore(Protocol):
 
     async def join(self, newcomer: Newcomer, lease_s: float) -> Joined: ...
 
-    async def beat(self, workers: Sequence[int], lease_s: float) -> Beaten: ...
+    async def beat(self, workers: Sequence[int], lease_s: float, memory: Mapping[int, int]) -> Beaten: ...
 
     async def leave(self, worker: int, reason: Reason = Reason.DRAINED) -> None: ...
 

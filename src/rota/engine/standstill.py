@@ -13,6 +13,7 @@ and does not count.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -26,7 +27,8 @@ LOOKS_PER_LEASE = 4
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 _WRITING = ("R", "D")
 _STATES = {"T": "it was stopped by a signal", "t": "a debugger holds it"}
-_STATE, _USER_TICKS, _SYSTEM_TICKS = 0, 11, 12
+_STATE, _USER_TICKS, _SYSTEM_TICKS, _PAGES = 0, 11, 12, 21
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessState(msgspec.Struct, frozen=True):
@@ -34,6 +36,8 @@ class ProcessState(msgspec.Struct, frozen=True):
 
     why: str
     ticks: int
+    memory: int = 0
+    """The bytes of memory that it has in use."""
 
 
 def process_state(pid: int, proc: Path = PROC, cgroups: Path = CGROUPS) -> ProcessState:
@@ -42,7 +46,8 @@ def process_state(pid: int, proc: Path = PROC, cgroups: Path = CGROUPS) -> Proce
         fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
         ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
         why = _STATES.get(fields[_STATE], "")
-        return ProcessState(why or ("its cgroup is frozen" if _is_frozen(pid, proc, cgroups) else ""), ticks)
+        why = why or ("its cgroup is frozen" if _is_frozen(pid, proc, cgroups) else "")
+        return ProcessState(why, ticks, int(fields[_PAGES]) * _PAGE_BYTES)
     except (OSError, IndexError, ValueError):
         return ProcessState("", 0)
 

@@ -174,6 +174,7 @@ class Supervisor:
             drain=self._retire,
             renewed=self._renewed,
             failing=self._tell_trouble,
+            memory=self._memory,
         )
         self._sources = Sources(store, self._clock, hello.namespace, hello.app)
         self._rollout = Rollout(store, hello.namespace, hello.app, lease_s, self._ours)
@@ -394,6 +395,9 @@ class Supervisor:
 
     def _states(self) -> dict[int, ProcessState]:
         return {worker: self._host.state(child.pid) for worker, child in self._children.items()}
+
+    def _memory(self) -> dict[int, int]:
+        return {worker: state.memory for worker, state in self._states().items() if state.memory}
 
     async def _report_standstill(self, worker: int, why: str) -> None:
         if why:

@@ -41,8 +41,11 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     id: str
     changed: bool
     created_id: str | None = None
+    """The id of the new execution of a replay; null for other actions."""
     error: str | None = None
+    """Why it failed, in words; null if it did not."""
     code: str | None = None
+    """Why it failed, as a code; null if it did not."""
 
 
 def act(tx: Tx, doing: Doing, item: str) -> Done:

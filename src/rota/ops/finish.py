@@ -132,7 +132,12 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
     Rows are locked in the order of their ids, as in all operations, to avoid deadlocks.
     """
     known: dict[str, Finished] = {}
-    stale = [report.id for report in sorted(reports, key=_id) if known.setdefault(report.id, report) is not report]
+    stale: list[str] = []
+    for report in sorted(reports, key=_id):
+        if report.id in known:
+            stale.append(report.id)
+        else:
+            known[report.id] = report
     fences = {id: report.fence for id, report in known.items()}
     results = {id: report.outcome.result for id, report in known.items()}  # type: ignore[union-attr]
     ending = {"status": Status.SUCCESS.value, "reason": Reason.COMPLETED.value, "worker": worker}

@@ -25,6 +25,7 @@ TO_DRAIN = "to drain"
 """The state of a worker that was asked to drain, until its supervisor reads it."""
 MOST_HELD = 100_000
 BEATS_PER_LEASE = 4
+_UNKNOWN: Mapping[int, int] = {}
 
 
 class Newcomer(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,10 +90,14 @@ def join(tx: Tx, newcomer: Newcomer, lease_s: float) -> int:
 
 
 @operation(is_urgent=True, is_repeatable=True)
-def beat(tx: Tx, workers: Sequence[int], lease_s: float) -> dict[int, str]:
-    """Renews the leases of the workers that were not declared dead, and returns these with their state."""
+def beat(tx: Tx, workers: Sequence[int], lease_s: float, memory: Mapping[int, int] = _UNKNOWN) -> dict[int, str]:
+    """Renews the leases of the workers that were not declared dead, and returns these with their state.
+
+    `memory` are the bytes that workers have in use, as far as that is known.
+    """
     period = max(1, _microseconds(lease_s / BEATS_PER_LEASE))
-    return dict(tx.rows("beat", workers=list(workers), lease=_microseconds(lease_s), period=period))
+    about = {"workers": list(workers), "memory": list(memory.items())}
+    return dict(tx.rows("beat", **about, lease=_microseconds(lease_s), period=period))
 
 
 def drain(tx: Tx, worker: int) -> None:

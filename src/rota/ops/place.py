@@ -134,11 +134,11 @@ def place(tx: Tx, batches: Sequence[Batch]) -> None:
         _place_alike(tx, batches[0])
     elif batches:
         _place_rows(tx, batches)
+        _count(tx, batches)
     if tagged := [batch for batch in batches if batch.origin.tags is not None]:
         tx.run("place_tags", rows=_tags(tagged))
     if called := [(id,) for one in batches if one.origin.callback is not None for id in one.items]:
         tx.run("place_callbacks", rows=called)
-    _count(tx, batches)
     if expiring := [(id, one.deadline) for one in batches if one.deadline is not None for id in one.items]:
         tx.run("place_expiries", rows=expiring)
         tx.tell(Due(min(deadline for _, deadline in expiring)))
@@ -168,13 +168,14 @@ def place_at_once(tx: Tx, batch: Batch, skew: int) -> tuple[int, int] | None:
 
 
 def _place_alike(tx: Tx, batch: Batch) -> None:
-    """One batch: its columns are sent once, however many items it has."""
+    """One batch: its columns are sent once, however many items it has, and the same statement counts them."""
+    count = len(batch.items)
     if batch.run_at > tx.now:
-        tx.run("place_alike_scheduled", **_parameters(batch))
+        tx.run("place_alike_scheduled", count=count, **_parameters(batch))
         tx.tell(Due(batch.run_at))
     else:
         place = batch.rank
-        tx.run("place_alike_ready", rank=place, **_parameters(batch))
+        tx.run("place_alike_ready", rank=place, count=count, **_parameters(batch))
         tx.tell(Ready({batch.route.lane: place}))
 
 

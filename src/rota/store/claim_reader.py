@@ -1,4 +1,4 @@
-"""Reads what the claim of an execution depends on, and the executions that no worker would claim."""
+"""Reads what the claim of an execution depends on."""
 
 from __future__ import annotations
 
@@ -14,17 +14,6 @@ from rota.store.reader import known, unknown
 MOST_COUNTED = 10_000
 """Executions ahead of another one are counted up to this number."""
 _BOUNDS = {"most": MOST_COUNTED + 1, "workflow": requirement.WORKFLOW}
-
-
-class Stranded(msgspec.Struct, frozen=True, array_like=True):
-    """Ready executions of an app that no live worker would claim. `queued` is counted up to a bound for each job."""
-
-    app: str
-    queue: str
-    queued: int
-    requirements: str
-    job: str
-    """The job, if live workers serve the queue and none of them has it; else empty."""
 
 
 class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
@@ -77,19 +66,6 @@ def claim_facts_of(view: View, namespace: str, ids: Sequence[str], most_ahead: i
     names = ("offers", "circuits", "troubles", "blockers")
     return [
         msgspec.structs.replace(facts, **{name: _in_order(getattr(facts, name)) for name in names}) for facts in found
-    ]
-
-
-def stranded(view: View, namespace: str) -> list[Stranded]:
-    """Ready executions that no live worker would claim, by app, queue and requirements, without paused queues."""
-    found: dict[tuple[str, str, str, str], int] = {}
-    for app, queue, requirements, job, queued, live, listed in view.rows("stranded", namespace=namespace, **_BOUNDS):
-        offers = msgspec.json.decode(listed or "[]", type=list[str])
-        if not any(requirement.fits(requirements, one) for one in offers):
-            key = (app, queue, requirements, job if live and not offers else "")
-            found[key] = found.get(key, 0) + queued
-    return [
-        Stranded(app, queue, queued, requirements, job) for (app, queue, requirements, job), queued in found.items()
     ]
 
 

@@ -45,6 +45,10 @@ USUAL_HOURS = 7 * 24
 LAST_RUNS, LOOKS = 30, 100
 
 
+_COLUMNS = {"created": 0, "success": 1, "failed": 2}
+"""All other outcomes are in the column behind these."""
+
+
 class _LaneRow(msgspec.Struct, frozen=True, array_like=True):
     id: int
     app: str
@@ -62,11 +66,11 @@ class _Counts:
 
     def __init__(self) -> None:
         self.created, self.success, self.failed, self.others = ([0] * MINUTES for _ in range(4))
+        self.columns = (self.created, self.success, self.failed, self.others)
 
     def add(self, minute: int, outcome: str, count: int) -> None:
-        if 0 <= minute < MINUTES:
-            by_name = {"created": self.created, "success": self.success, "failed": self.failed}
-            by_name.get(outcome, self.others)[minute] += 0 if outcome == "retries" else count
+        if 0 <= minute < MINUTES and outcome != "retries":
+            self.columns[_COLUMNS.get(outcome, len(_COLUMNS))][minute] += count
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -126,8 +130,11 @@ def _counts(view: View, namespace: str, now: int) -> dict[int, _Counts]:
     start = now - now % MINUTE - (MINUTES - 1) * MINUTE
     found: dict[int, _Counts] = {}
     for lane, at, *values in view.rows("minutes_of_lanes", namespace=namespace, start=start):
-        for outcome, count in zip(("created", "success", "failed", "others"), values, strict=True):
-            found.setdefault(lane, _Counts()).add((at - start) // MINUTE, outcome, count)
+        own = found.get(lane) or found.setdefault(lane, _Counts())
+        minute = (at - start) // MINUTE
+        if minute < MINUTES:
+            for column, count in zip(own.columns, values, strict=True):
+                column[minute] += count
     for lane, at, outcome, count in view.rows("unfolded_counts", namespace=namespace, start=start, stop=now + MINUTE):
         found.setdefault(lane, _Counts()).add((at - start) // MINUTE, outcome, count)
     return found

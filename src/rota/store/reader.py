@@ -157,6 +157,8 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     """A digit for each of the last heartbeats: by how many periods it came late."""
     ended: str | None = None
     """What became of the executions that it held when it stopped, as JSON."""
+    memory: int | None = None
+    """The bytes that the process had in use at the last heartbeat."""
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True):

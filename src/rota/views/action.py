@@ -25,6 +25,7 @@ class Action(Shape, frozen=True):
     status: str
     action: str
     on: str
+    """What is acted on: executions, runs, events, schedules or jobs."""
     done: int
     failed: int
     total: int

@@ -30,6 +30,7 @@ class Approval(Shape, frozen=True):
     """
 
     approval_id: str
+    """The id of the approval."""
     status: str
     run_id: str
     workflow: str | None
@@ -38,13 +39,16 @@ class Approval(Shape, frozen=True):
     text: str
     who: list[str]
     required: bool
+    """Whether a rejection fails the run."""
     created_at: datetime
     timeout_at: datetime | None
     on_timeout: str
     decided_at: datetime | None
     decided_by: str | None
+    """The caller that decided; null before that."""
     note: str | None
     timed_out: bool
+    """Whether the time was over before an answer came."""
 
 
 def approvals(view: View, namespace: str, wanted: ApprovalFilter) -> Page[Approval]:

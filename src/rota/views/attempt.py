@@ -19,9 +19,13 @@ class Usage(Shape, frozen=True):
     """What an attempt in a process of its own used, child processes included; `signal`, such as SIGKILL, ended it."""
 
     cpu: timedelta
+    """Seconds of processor time."""
     peak_bytes: int
+    """The most memory that it had, in bytes."""
     exit_code: int | None
+    """The exit code of a command."""
     signal: str | None
+    """The signal that ended a command; null if none did."""
 
 
 class Attempt(Shape, frozen=True):
@@ -37,6 +41,7 @@ class Attempt(Shape, frozen=True):
     status: str
     reason: str
     is_final: bool
+    """Whether no further attempt follows."""
     worker_id: str | None
     worker: str | None
     started_at: datetime | None
@@ -44,6 +49,7 @@ class Attempt(Shape, frozen=True):
     result: Any
     error: Any
     usage: Usage | None
+    """The processor time and memory that it took; null if they are not known."""
 
     @property
     def error_message(self) -> str | None:

@@ -18,13 +18,17 @@ class AuditEntry(Shape, frozen=True):
     """One change. `before` and `after` are as far as they are known, without secrets."""
 
     audit_id: str
+    """The id of the entry."""
     at: datetime
+    """When it was done."""
     actor: str
     action: str
+    """What was done, such as `job.create`."""
     subject: str
     before: Any
     after: Any
     address: str | None
+    """The address that the request came from; null if it is not known."""
     request_id: str | None
 
 

@@ -19,6 +19,7 @@ class CalendarInfo(Shape, frozen=True):
 
     name: str
     day_count: int
+    """How many days it has."""
     updated_at: datetime
 
 

@@ -13,6 +13,7 @@ class CallbackState(Shape, frozen=True):
 
     url: str
     on: list[Status]
+    """The final statuses that it is called for."""
     status: Status | None
     """Null before the end, and if the end is none of `on`."""
     execution_id: str | None

@@ -17,6 +17,7 @@ class Change(Shape, frozen=True):
     """A version, a pause, a drain, a worker that came or went, or another setting. `action` is of the audit trail."""
 
     change_id: str
+    """The id of the change; the list is ordered by time."""
     at: datetime
     kind: Kind
     action: str | None

@@ -47,9 +47,11 @@ class Group(Shape, frozen=True):
     """`is_capped` says that there may be more. `sample_id` is one of them, the newest if they were all counted."""
 
     value: str | None
+    """The value that they have in common."""
     count: int
     is_capped: bool
     sample_id: str | None
+    """The id of one of them."""
     error_message: str | None = None
 
 
@@ -58,9 +60,12 @@ class Counts(Shape, frozen=True):
 
     of: Counted
     by: By | None
+    """What the groups have in common; null without groups."""
     count: int
+    """The number of all of them."""
     is_capped: bool
     groups: list[Group]
+    """The largest first."""
 
 
 class _Value(msgspec.Struct, frozen=True, array_like=True):

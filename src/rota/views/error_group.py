@@ -38,6 +38,7 @@ class Trend(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     step: float
     points: list[int]
+    """How many failed in each interval."""
 
 
 class ErrorGroup(Shape, frozen=True):
@@ -48,21 +49,33 @@ class ErrorGroup(Shape, frozen=True):
     """
 
     fingerprint: str | None
+    """What the errors of the group have in common, as a hash; null for dead letters without an error."""
     type: str | None
+    """The class of the exception."""
     message: str | None
+    """The message, with numbers and ids masked."""
     place: str | None
+    """The file and the function of the own code that raised it."""
     reason: str
     count: int
     is_capped: bool
     jobs: list[JobCount]
     first_at: datetime
+    """When the first dead letter of the group failed."""
     last_at: datetime
+    """When the newest one failed."""
     is_new: bool
+    """Whether the first one failed within the last 24 hours."""
     sample_id: str
+    """The newest execution of the group."""
     first_id: str
+    """The first execution of the group."""
     first_version: int | None
+    """The lowest version of the job that has the error."""
     last_version: int | None
+    """The highest version of the job that has the error."""
     trend: Trend | None
+    """How many failed over time, from the first one until now."""
 
 
 class ErrorGroups(Shape, frozen=True):
@@ -70,6 +83,7 @@ class ErrorGroups(Shape, frozen=True):
 
     items: list[ErrorGroup]
     group_count: int
+    """How many groups there are."""
     count: int
     is_capped: bool
 
@@ -79,6 +93,7 @@ class VersionCount(Shape, frozen=True):
 
     version: int
     registered_at: datetime | None
+    """When the version was registered."""
     count: int
 
 
@@ -90,19 +105,28 @@ class ErrorGroupDetail(ErrorGroup, frozen=True):
     """
 
     versions: list[VersionCount]
+    """The versions of the job that have the error, with how often."""
     without: VersionCount | None
+    """The last version before these, which did not have the error; null if there is none."""
     last_success_id: str | None
+    """The last success of the job before the first dead letter."""
     last_success_at: datetime | None
+    """When that execution succeeded."""
     last_minute: int
+    """How many failed with this error in the last minute."""
     newest: list[str]
+    """The ids of the newest ones."""
 
 
 class Similar(Shape, frozen=True):
     """Other dead letters with the error of an execution."""
 
     fingerprint: str | None
+    """What its error has in common with others; null without an error."""
     more: int
+    """How many other dead letters have the same error."""
     group: ErrorGroupDetail | None
+    """The group of its error; null if it is in none."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +247,10 @@ def _members(own: Sequence[Row], known: dict[str, Occurrence], trends: dict[str,
         "reason": own[0].reason,
         "count": sum(row.count for row in own),
         "is_capped": False,
-        "jobs": [JobCount(app, job, count) for (app, job), count in jobs.most_common()],
+        "jobs": [
+            JobCount(app, job, count)
+            for (app, job), count in sorted(jobs.items(), key=lambda item: (-item[1], item[0]))
+        ],
         "first_at": moment(first_at),
         "last_at": moment(max(row.last_at for row in own)),
         "is_new": first_at > now - NEW,

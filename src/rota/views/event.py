@@ -35,6 +35,7 @@ class Event(Shape, frozen=True):
     replay_of: str | None
     deliveries: int
     is_delivered: bool
+    """Whether all subscriptions were looked at."""
 
 
 class Delivery(Shape, frozen=True):
@@ -49,6 +50,7 @@ class Delivery(Shape, frozen=True):
     status: Status | None
     run_id: str | None
     delivered_at: datetime
+    """When it was given the event."""
 
 
 class EventDetail(Event, frozen=True):
@@ -56,6 +58,7 @@ class EventDetail(Event, frozen=True):
 
     payload: Any
     started: list[Delivery]
+    """The first thousand executions and steps that it was given to."""
 
 
 class Subscriber(Shape, frozen=True):

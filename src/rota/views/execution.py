@@ -101,22 +101,33 @@ class ExecutionDetail(Execution, frozen=True):
     error: Any
     progress: int | None
     progress_detail: Progress | None
+    """What the job has reported of its progress; null if nothing."""
     why: Why | None
     schedule: str | None
+    """The name of the schedule that started it; null if none did."""
     schedule_id: str | None
     tick: datetime | None
     catch_up: bool
+    """Whether the tick was missed and caught up."""
     late_by: timedelta | None
     upstream: dict[str, str] | None
+    """The executions whose ends started it."""
     event: StartedBy | None
+    """The event that started it; null if none did."""
     headers: dict[str, str] | None
     timeout: timedelta | None
     retry: dict[str, Any] | None
+    """The policy of retries that is in force."""
     step_of: StepPlace | None
+    """Which step of which run it is; null if it is none."""
     wait: WaitInfo | None
+    """What the step waits for; null if it is no wait."""
     replayed_by: str | None
+    """The id of the execution that repeats it; null if there is none."""
     callback: CallbackState | None
+    """The callback and how far it is; null if there is none."""
     attempts: list[Attempt]
+    """The last ten attempts, newest first."""
 
 
 class Replayed(Shape, frozen=True):

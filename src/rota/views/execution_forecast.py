@@ -34,12 +34,18 @@ class ExecutionForecast(Shape, frozen=True):
 
     status: Status
     place: int | None
+    """Its place in line; 1 is next."""
     place_is_capped: bool
+    """Whether its place is at least this number, because the count was ended."""
     slots: int
     usual_s: float | None
+    """How long the job usually runs, in seconds: the median of the last 30."""
     starts_at: datetime | None
+    """When it is expected to start; null if that is not known."""
     ends_at: datetime | None
+    """When it is expected to end; null if that is not known."""
     held_by: str | None
+    """The code of the check that holds it back; null if it only waits in line."""
 
 
 class StepForecast(Shape, frozen=True):
@@ -47,8 +53,11 @@ class StepForecast(Shape, frozen=True):
 
     step: str
     usual_s: float | None
+    """How long the step usually takes, in seconds."""
     starts_at: datetime | None
+    """When it is expected to start."""
     ends_at: datetime | None
+    """When it is expected to end."""
 
 
 class RunForecast(Shape, frozen=True):
@@ -56,7 +65,9 @@ class RunForecast(Shape, frozen=True):
 
     status: Status
     usual_s: float | None
+    """How long runs of the workflow usually take, in seconds."""
     ends_at: datetime | None
+    """When the run is expected to end; null if that is not known."""
     steps: list[StepForecast]
 
 

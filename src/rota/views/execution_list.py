@@ -61,9 +61,11 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
     last_heartbeat: datetime | UnsetType | None = UNSET
     cancel_requested_at: datetime | UnsetType | None = UNSET
     schedule: str | UnsetType | None = UNSET
+    """The name of the schedule that started it; null if none did."""
     schedule_id: str | UnsetType | None = UNSET
     tick: datetime | UnsetType | None = UNSET
     catch_up: bool | UnsetType = UNSET
+    """Whether the tick was missed and caught up."""
     key: str | UnsetType | None = UNSET
     actor: str | UnsetType | None = UNSET
     headers: dict[str, str] | UnsetType | None = UNSET

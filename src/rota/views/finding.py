@@ -7,9 +7,8 @@ from statistics import median
 
 import msgspec
 
-from rota.domain import findings
+from rota.domain.findings import evaluate, jobs
 from rota.domain.findings import finding as domain
-from rota.domain.findings import jobs
 from rota.domain.findings.finding import Kind, Severity, Unit
 from rota.domain.instant import moment
 from rota.store import finding_reader
@@ -38,22 +37,28 @@ class FindingAction(Shape, frozen=True):
     """
 
     label: str
+    """The words on a button."""
     kind: str
     link: str | None
+    """The address of a page of the dashboard."""
     method: str | None
     path: str | None
     command: str | None
     needs: str
+    """The scope that the request needs."""
     is_confirmed: bool
+    """Whether a user should be asked before it is sent."""
 
 
 class FindingSeries(Shape, frozen=True):
     """The shape of it: a value for each interval of `step` seconds, null where nothing is known."""
 
     metric: str
+    """What is counted."""
     from_: datetime = msgspec.field(name="from")
     step: int
     points: list[int | None]
+    """A value for each interval; null where it is not known."""
 
 
 class Finding(Shape, frozen=True):
@@ -63,18 +68,27 @@ class Finding(Shape, frozen=True):
     """
 
     finding_id: str
+    """The same as long as the trouble lasts."""
     kind: Kind
     severity: Severity
+    """`critical`, `warning` or `notice`."""
     subject: Subject
     text: str
     evidence: str
+    """The facts behind it, in one line."""
     since: datetime | None
     measure: float | None
+    """The value that is wrong, in `unit`."""
     usual: float | None
+    """What the value usually is."""
     unit: Unit | None
+    """`share`, `seconds` or `count`."""
     affected: int
+    """How many executions it affects."""
     series: FindingSeries | None
+    """The shape of it over time; null where there is none."""
     actions: list[FindingAction]
+    """What can be done about it, best first."""
 
 
 class Numbers(Shape, frozen=True):
@@ -84,15 +98,23 @@ class Numbers(Shape, frozen=True):
     """
 
     ended_per_minute: float
+    """Executions that ended per minute, in the last 15 minutes."""
     usual_ended_per_minute: float | None
+    """The same in this hour of earlier weeks."""
     success_rate: float | None
+    """The share of them that succeeded; null if none has ended."""
     usual_success_rate: float | None
+    """The same in this hour of earlier weeks."""
     queued: int
+    """How many executions are queued."""
     busy: int
+    """How many slots are in use."""
     slots: int
     dead: int
     dead_is_capped: bool
+    """Whether there are at least as many dead letters as `dead` says."""
     dead_new: int
+    """How many dead letters failed within the last hour."""
 
 
 class Overview(Shape, frozen=True):
@@ -101,13 +123,21 @@ class Overview(Shape, frozen=True):
     at: datetime
     text: str
     numbers: Numbers
+    """The numbers behind the verdict."""
     findings: list[Finding]
+    """What needs attention, worst first, at most 50."""
     finding_count: int
+    """How many findings there are in all."""
 
 
 def overview(view: View, namespace: str, read: Read) -> Overview:
-    found = [shown(one) for one in findings.evaluate(read.facts)]
+    found = [shown(one) for one in evaluate(read.facts)]
     return Overview(moment(view.now), verdict(len(found)), _numbers(view, namespace, read), found, len(found))
+
+
+def findings(view: View, namespace: str) -> list[Finding]:
+    """Worst first."""
+    return [shown(one) for one in evaluate(finding_reader.read(view, namespace).facts)]
 
 
 def verdict(count: int) -> str:

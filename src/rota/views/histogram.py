@@ -27,6 +27,7 @@ class Bar(Shape, frozen=True):
 
     at: datetime
     states: dict[str, int]
+    """How many executions, by state."""
 
 
 class Histogram(Shape, frozen=True):
@@ -43,6 +44,7 @@ class Histogram(Shape, frozen=True):
     of: str
     is_capped: bool
     bars: list[Bar]
+    """One for each interval, oldest first."""
 
 
 def histogram(view: View, namespace: str, wanted: Criteria, window: Window) -> Histogram:

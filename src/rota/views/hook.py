@@ -18,6 +18,7 @@ class Hook(Shape, frozen=True):
     `old_secret_until`, if that is to come."""
 
     hook_id: str
+    """The id of the hook."""
     name: str
     event: str
     scheme: str
@@ -26,6 +27,7 @@ class Hook(Shape, frozen=True):
     timestamp_header: str | None
     description: str
     path: str
+    """The path that requests are sent to."""
     old_secret_until: datetime | None
     created_at: datetime
     created_by: str

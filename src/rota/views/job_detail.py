@@ -57,8 +57,11 @@ class JobState(Shape, frozen=True, kw_only=True):
 
     job_id: str
     status: str
+    """`paused`, `scheduled`, `active`, or the status of the execution that says most about the job."""
     started_at: datetime | None
+    """When the execution that `status` speaks of began to run; null if none has."""
     progress: int | None
+    """How far the execution that `status` speaks of is, in whole per cent; null if it has not reported any."""
     name: str
     app: str
     state: str
@@ -68,6 +71,7 @@ class JobState(Shape, frozen=True, kw_only=True):
     schedules: list[JobSchedule]
     next_at: datetime | None
     last_execution: LastExecution | None
+    """The newest execution; null if there is none."""
     created_at: datetime
     created_by: str | None
     updated_at: datetime
@@ -81,6 +85,7 @@ class LastOutcome(Shape, frozen=True):
     status: Status
     started_at: datetime | None
     took_s: float | None
+    """How long its last attempt ran, in seconds."""
 
 
 class Job(JobState, frozen=True, kw_only=True):
@@ -90,6 +95,7 @@ class Job(JobState, frozen=True, kw_only=True):
     """
 
     last_outcomes: list[LastOutcome] | None = None
+    """The last 20 executions that have ended, newest first; only if `fields` names it."""
 
     command: str | list[Any] | None = None
     environment: dict[str, Any] | None = None
@@ -99,6 +105,7 @@ class Job(JobState, frozen=True, kw_only=True):
     retry_codes: list[int] | None = None
     permanent_codes: list[int] | None = None
     result: str | None = None
+    """What becomes the result of a command: none, json or text."""
     memory: int | str | None = None
     grace: int | float | str | None = None
     http: dict[str, Any] | None = None
@@ -106,8 +113,10 @@ class Job(JobState, frozen=True, kw_only=True):
     parameters: dict[str, Any] | None = None
     schedule: Any = None
     on: Any = None
+    """The events that start it."""
     dependencies: list[Any] = msgspec.field(default_factory=list)
     arguments: dict[str, Any] | None = None
+    """The arguments of executions that its schedule or its dependencies start."""
     queue: str = "default"
     priority: int = 0
     retries: int | None = None
@@ -138,10 +147,11 @@ def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
     return [Job(**found.members(row), **_defined(source_of(view, namespace, row))) for row in rows]
 
 
-def last_outcomes(view: View, namespace: str, row: JobRow) -> list[LastOutcome]:
-    ids = reader.newest(view, namespace, row, LAST_OUTCOMES)
-    found = reader.standings(view, namespace, ids)
-    return [_outcome(found[id], view.now) for id in ids if id in found]
+def last_outcomes(view: View, namespace: str, rows: Sequence[JobRow]) -> list[list[LastOutcome]]:
+    """Those of each of these jobs."""
+    newest = [reader.newest(view, namespace, row, LAST_OUTCOMES) for row in rows]
+    found = reader.standings(view, namespace, [id for ids in newest for id in ids])
+    return [[_outcome(found[id], view.now) for id in ids if id in found] for ids in newest]
 
 
 def _outcome(one: Standing, now: int) -> LastOutcome:

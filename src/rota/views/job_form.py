@@ -25,9 +25,12 @@ class JobForm(Shape, frozen=True):
     app: str
     version: int
     schema: dict[str, Any]
+    """The JSON Schema of the arguments; null if the job takes any."""
     arguments: dict[str, Any] | None
     last_execution_id: str | None
+    """The newest execution, whose arguments are offered."""
     last_arguments: Any
+    """Its arguments."""
 
 
 def form(view: View, namespace: str, row: JobRow) -> JobForm:

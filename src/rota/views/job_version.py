@@ -30,6 +30,7 @@ class Difference(Shape, frozen=True):
     """A member of a definition that differs; null is a member that is not there."""
 
     path: str
+    """A JSON pointer to what differs."""
     before: Any
     after: Any
 

@@ -69,9 +69,12 @@ class Lineage(Shape, frozen=True):
     upstream: list[Relative]
     children: list[Relative]
     child_count: int
+    """How many executions it has started."""
     replay_of: Relative | None
     replays: list[Relative]
+    """The executions that replay it."""
     replay_count: int
+    """How many executions replay it."""
 
 
 def lineage(view: View, namespace: str, id: str) -> Lineage:

@@ -18,11 +18,17 @@ class Load(Shape, frozen=True):
     """For all groups together, and for each queue and pool of an app."""
 
     at: datetime
+    """When it was measured."""
     target_s: float
+    """How many seconds an execution should wait at most."""
     window_s: float
+    """How many seconds the averages are over."""
     slots_of_a_worker: int
+    """How many executions one worker runs at once."""
     total: Figures
+    """The figures of all groups together."""
     groups: list[Group]
+    """The figures of each queue and pool of an app."""
 
 
 class Scope(msgspec.Struct, frozen=True):

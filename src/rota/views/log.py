@@ -22,9 +22,12 @@ class LogLine(Shape, frozen=True):
 
     fence: int
     line: int
+    """The number of the line within its attempt."""
     at: datetime
+    """When the line was written."""
     stream: str
     text: str
+    """The text of the line."""
 
 
 class Log(Shape, frozen=True):
@@ -47,8 +50,11 @@ class LogPage(Shape, frozen=True):
 
     items: list[LogLine]
     next: str | None
+    """The parameter `after` of the next page."""
     has_more: bool
+    """Whether there are more lines now."""
     is_over: bool
+    """Whether the execution has ended, so that no further line comes."""
     status: Status
 
 

@@ -34,17 +34,27 @@ class MapInfo(Shape, frozen=True):
 
     width: int
     open: int
+    """How many items have not ended."""
     running: int
     success: int
+    """How many items succeeded."""
     kept: int
+    """How many results a retry took from an earlier run."""
     failed: int
     cancelled: int
+    """How many items were cancelled."""
     skipped: int
+    """How many items were skipped."""
     at_once: int | None
+    """How many items may run at once; null is no limit."""
     tolerate: int | str | None
+    """How many items may fail, as a number or a share."""
     tolerated: int
+    """How many failed items this allows."""
     bad_items: list[MapItem]
+    """The first items that failed or were cancelled."""
     last_index: int | None
+    """The item that ended last."""
 
 
 def map_info(step: Step, tally: Tally, running: int, bad: Sequence[BadItem], ends: ItemEnds | None) -> MapInfo:

@@ -17,6 +17,7 @@ class Namespace(Shape, frozen=True):
     name: str
     retention: int | None
     has_own_retention: bool
+    """Whether the namespace has a retention of its own; false if the setting decides."""
     quotas: Quotas
 
 
@@ -24,16 +25,21 @@ class Use(Shape, frozen=True):
     """What a namespace has now. `depth` is counted up to 10,000."""
 
     depth: int
+    """How many executions are queued, counted up to 10,000."""
     running: int
     jobs: int
+    """How many jobs there are."""
     schedules: int
+    """How many schedules there are."""
     tokens: int
+    """How many tokens there are."""
 
 
 class NamespaceDetail(Namespace, frozen=True):
     """A namespace with its quotas and what it uses of them."""
 
     use: Use
+    """What the namespace has now."""
 
 
 def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | None:

@@ -21,6 +21,7 @@ class JobShare(Shape, frozen=True):
     app: str
     job: str
     queued: int
+    """How many of its executions are queued there."""
     running: int
 
 
@@ -34,18 +35,26 @@ class QueueOutlook(Shape, frozen=True):
     name: str
     state: str
     queued: int
+    """How many executions are queued."""
     running: int
     oldest_at: datetime | None
+    """Since when the oldest one has been due."""
     in_per_s: float
+    """Executions that arrive per second, in the last 15 minutes."""
     out_per_s: float
+    """Executions that end per second, in the last 15 minutes."""
     slots: int
     outlook: Outlook
+    """`now`, `empties`, `growing`, `never` or `paused`."""
     empty_in_s: float | None
+    """In how many seconds the queue is expected to be empty."""
     if_resumed_s: float | None
+    """The same for a paused queue, if it is resumed now."""
     paused: Paused | None
     policy: str
     max_depth: int | None
     series: FindingSeries | None
+    """How many were queued in each minute of the last hour."""
     jobs: list[JobShare]
 
 

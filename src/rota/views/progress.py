@@ -19,8 +19,10 @@ class Progress(Shape, frozen=True):
     total: float | None
     note: str | None
     at: datetime
+    """When progress was last reported."""
     fence: int
     checkpoint: Any
+    """The last checkpoint that the job has saved; null if there is none."""
 
 
 def progress_detail(told: State | None) -> Progress | None:

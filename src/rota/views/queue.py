@@ -19,11 +19,16 @@ class Queue(Shape, frozen=True):
     policy: str
     max_depth: int | None
     queued: int
+    """How many executions are ready to start."""
     scheduled: int
+    """How many executions wait for their time."""
     running: int
     waiting: int
+    """How many executions wait for something else."""
     dead: int
+    """How many dead letters it has."""
     oldest_at: datetime | None
+    """Since when the oldest ready execution waits; null if none does."""
     paused: Paused | None
 
 

@@ -51,8 +51,11 @@ class RunSummary(Shape, frozen=True):
     reason: str | None
     paused: Paused | None
     stopping: str | None
+    """Why the run is stopping; null if it is not."""
     is_undoing: bool
+    """Whether the steps of an open run are being undone."""
     scheduled_for: datetime
+    """The time that the run was to start."""
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
@@ -60,15 +63,23 @@ class RunSummary(Shape, frozen=True):
     step_count: int
     ended_count: int
     waiting_steps: list[str]
+    """The open steps that wait for a time, an answer or an event."""
     questions: list[str]
+    """The texts of its open approvals."""
     failed_step: str | None
+    """The first step that failed the run; null if none did."""
     error_message: str | None
     parent_run_id: str | None
+    """The run that this one is a step of; null if it is none."""
     parent_step: str | None
+    """The step of that run."""
     parent_index: int | None
+    """The item of the map, if that step is a map."""
     replay_of: str | None
     undo_run_id: str | None
+    """The run that undoes or has undone this one."""
     undo_of: str | None
+    """The run that this one undoes."""
 
 
 class CriticalPath(Shape, frozen=True):
@@ -84,6 +95,7 @@ class PartialMap(Shape, frozen=True):
 
     step: str
     again_count: int
+    """How many items a retry runs again."""
     width: int
 
 
@@ -95,9 +107,12 @@ class RetryPlan(Shape, frozen=True):
     """
 
     again: list[str]
+    """The steps that run again."""
     partial: list[PartialMap]
+    """The maps of which only some items run again."""
     undos: list[str]
     kept_step_count: int
+    """How many steps do not run again."""
 
 
 class RunAbout(RunSummary, frozen=True):
@@ -114,13 +129,18 @@ class RunAbout(RunSummary, frozen=True):
     key: str | None
     tags: list[str] | None
     schedule: str | None
+    """The name of the schedule that started it; null if none did."""
     timeout: timedelta | None
     timeout_at: datetime | None
     why: Why | None
     critical_path: CriticalPath | None
+    """The steps that decided how long the run took."""
     retry: RetryPlan | None
+    """What a retry would run again; null if nothing is to be retried."""
     retried_as: str | None
+    """The last run that retries this one."""
     retried_status: Status | None
+    """The status of that run."""
 
 
 class RunDetail(RunAbout, frozen=True):
@@ -128,6 +148,7 @@ class RunDetail(RunAbout, frozen=True):
 
     steps: list[StepInfo]
     undos: list[StepInfo]
+    """The undos of its steps, each under the name of its step."""
 
 
 def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:

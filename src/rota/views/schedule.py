@@ -49,11 +49,15 @@ class Schedule(Shape, frozen=True):
     words: str
     next_at: datetime | None
     is_overdue: bool
+    """Whether a tick is late."""
     paused: Paused | None
     last_tick: LastTick | None
+    """The newest tick that was decided; null if there is none."""
     waits_for: str | None
     held: list[datetime]
+    """Why no tick is decided now; null if nothing prevents it."""
     decided_until: datetime
+    """All ticks up to this time are decided."""
     created_at: datetime
     updated_at: datetime
     arguments: Any
@@ -63,7 +67,9 @@ class Schedule(Shape, frozen=True):
     cron: str | None
     every: timedelta | None
     after: timedelta | None
+    """How long after the end of one execution the next one starts, in seconds."""
     at: list[datetime] | None
+    """The times at which it fires."""
     phase: timedelta | None
     dst_gap: str | None
     dst_overlap: str | None

@@ -30,12 +30,14 @@ class Hit(Shape, frozen=True):
     name: str | None
     app: str | None
     path: str
+    """The path of the thing in the API."""
 
 
 class Hits(Shape, frozen=True):
     """At most twenty: executions first, then names that begin with the text, then those that have it elsewhere."""
 
     items: list[Hit]
+    """The things that were found."""
 
 
 def search(view: View, namespace: str, text: str) -> Hits:

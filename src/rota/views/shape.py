@@ -30,6 +30,7 @@ class Paused(Shape, frozen=True):
     """Since when something is paused, by whom, and why."""
 
     at: datetime
+    """Since when it is paused."""
     by: str | None
     note: str | None
 

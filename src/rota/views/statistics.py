@@ -44,9 +44,13 @@ class Series(Shape, frozen=True):
     """
 
     metric: str
+    """The name of the metric."""
     labels: dict[str, str]
+    """What the series is for, such as the job."""
     points: list[tuple[datetime, Value]]
+    """Pairs of a time and a value."""
     usual: list[Value] | None = None
+    """The usual value at each point, from the same hour of the last four weeks; null unless asked for."""
 
 
 class Statistics(Shape, frozen=True):
@@ -55,7 +59,9 @@ class Statistics(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     step: int
+    """The seconds that one point stands for."""
     series: list[Series]
+    """The series, the largest first."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -136,25 +142,29 @@ def _counted(
     bounds = {"namespace": namespace, "start": window.start, "stop": window.stop}
     where = {**bounds, "step_s": window.row_s, "step": window.step}
     wanted = _wanted(view, namespace, asked.only)
+    is_all = wanted is None and not asked.by
     unfolded = [row for row in view.rows("unfolded_counts", **bounds) if wanted is None or row[0] in wanted]
-    rows = view.rows("stat_totals", **bounds, step_s=window.row_s)
-    totals: dict[int, int] = {lane: total for lane, total in rows if wanted is None or lane in wanted}
+    totals: dict[int, int] = {}
+    if not is_all:
+        rows = view.rows("stat_totals", **bounds, step_s=window.row_s)
+        totals = {lane: total for lane, total in rows if wanted is None or lane in wanted}
     for lane, _, _, count in unfolded:
         totals[lane] = totals.get(lane, 0) + count
     series, groups = _grouped(view, namespace, asked.by, totals, most)
-    lanes = sorted(series.items())
+    about = where if is_all else {**where, "lanes": sorted(series.items())}
     cells: dict[tuple[int, int], Tally] = {}
 
     def at(number: int, point: int) -> Tally:
         return cells.setdefault((number, point), Tally())
 
-    for number, point, *counts in view.rows("stat_counts", **where, lanes=lanes):
+    for number, point, *counts in view.rows("stat_counts_of_all" if is_all else "stat_counts", **about):
         for outcome, count in zip(Count, counts, strict=True):
             at(number, point).add(outcome, count)
     for lane, minute, outcome, count in unfolded:
         at(series[lane], window.point(minute)).add(Count(outcome), count)
     if kinds := [number for number, time in enumerate(TIMES) if any(one.startswith(time) for one in metrics)]:
-        for number, point, kind, bucket, count in view.rows("stat_times", **where, lanes=lanes, kinds=kinds):
+        statement = "stat_times_of_all" if is_all else "stat_times"
+        for number, point, kind, bucket, count in view.rows(statement, **about, kinds=kinds):
             at(number, point).add_times(kind, {bucket: count})
         for lane, minute, *columns in view.rows("unfolded_times", **bounds):
             if lane not in series:

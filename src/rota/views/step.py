@@ -57,13 +57,17 @@ class StepInfo(Shape, frozen=True):
     status: str
     reason: str | None
     because: str | None
+    """Why it has this status, in words."""
     job: str | None
     workflow: str | None
     execution_id: str | None
     is_kept: bool
+    """Whether a retry took its result from an earlier run."""
     may_fail: bool
+    """Whether its failure does not fail the run."""
     attempt_count: int
     placed_at: datetime | None
+    """When its execution was enqueued; null before that."""
     started_at: datetime | None
     completed_at: datetime | None
     duration: timedelta | None
@@ -73,8 +77,11 @@ class StepInfo(Shape, frozen=True):
     downstream: list[str]
     waits_for: list[str]
     map: MapInfo | None
+    """How far a map is; null for other steps."""
     sub_run: SubRun | None
+    """How far the run of a sub-workflow is; null for other steps."""
     wait: WaitInfo | None
+    """What the step waits for; null if it is no wait."""
 
     @property
     def is_open(self) -> bool:
@@ -101,6 +108,7 @@ class StepPlace(Shape, frozen=True):
     run_id: str
     workflow: str
     undoes: str | None
+    """The run that the execution undoes, or the run whose step it undoes."""
     step: str | None
     index: int | None
     upstream: list[Neighbour]

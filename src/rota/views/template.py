@@ -19,7 +19,9 @@ class Template(Shape, frozen=True):
     version: int
     description: str
     parameters: dict[str, Any]
+    """The parameters by name: type, default, bounds and choices."""
     job: dict[str, Any]
+    """The definition of the jobs that are made of it."""
     created_at: datetime
     created_by: str
     updated_at: datetime

@@ -19,8 +19,11 @@ class Tick(Shape, frozen=True):
     """A tick of a schedule and its outcome, or `count` ticks in a row with one outcome, from `at` to `until`."""
 
     at: datetime
+    """The time of the tick, or of the first one."""
     until: datetime
+    """The time of the last tick of the range."""
     count: int
+    """How many ticks in a row have this outcome."""
     outcome: str
     execution_id: str | None
     status: Status | None

@@ -41,6 +41,7 @@ class TickOfAll(Shape, frozen=True):
     job: str
     outcome: str
     is_planned: bool
+    """Whether the tick is still to come."""
     execution_id: str | None
     status: Status | None
 
@@ -63,16 +64,22 @@ class TicksOfAll(Shape, frozen=True):
     items: list[TickOfAll]
     is_capped: bool
     dense: list[str]
+    """The ids of schedules with more ticks than the list has."""
     quarters: list[Quarter]
+    """How many ticks each quarter of an hour has, shown or not."""
 
 
 class ScheduleDay(Shape, frozen=True):
     """A day in the zone of the schedule. `worst` is the worst of its ticks, from missed to success."""
 
     day: str
+    """The date, in the zone of the schedule."""
     worst: str
+    """The worst outcome of the day."""
     ticks: int
+    """How many ticks the day had."""
     outcomes: dict[str, int]
+    """How many ticks, by outcome."""
 
 
 class ScheduleDays(Shape, frozen=True):
@@ -81,7 +88,9 @@ class ScheduleDays(Shape, frozen=True):
     tz: str
     items: list[ScheduleDay]
     complete: int
+    """On how many days every tick ran."""
     incomplete: int
+    """On how many days a tick did not run."""
     is_capped: bool
 
 

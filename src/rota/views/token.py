@@ -21,20 +21,26 @@ class Token(Shape, frozen=True):
     """`ending` are the last four characters of its text. `state` is active, expired or revoked."""
 
     token_id: str
+    """The id of the token."""
     name: str
     state: str
     role: str | None
     scopes: list[str]
     namespaces: list[str]
     groups: list[str]
+    """The groups that approvals may ask by name."""
     only: Only
     ending: str
+    """The last four characters of the token."""
     created_at: datetime
     created_by: str
     expires_at: datetime | None
     last_used_at: datetime | None
+    """When it was last used, to the minute; null if it never was."""
     revoked_at: datetime | None
+    """When it was revoked; null if it was not."""
     revoked_by: str | None
+    """The caller that revoked it; null if it was not."""
     old_secret_until: datetime | None
 
 

@@ -34,6 +34,7 @@ class WaitInfo(Shape, frozen=True):
     until: datetime | None
     on_timeout: str | None
     commands: list[str]
+    """The commands that end the wait earlier."""
     outcome: str | None
 
 

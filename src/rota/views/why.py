@@ -45,9 +45,13 @@ class Remedy(Shape, frozen=True):
     """What to do, and the command and the request that do it."""
 
     text: str
+    """What helps, in words."""
     command: str | None
+    """The command that helps; null if there is none."""
     method: str | None = None
+    """The method of the request that helps; null if there is none."""
     path: str | None = None
+    """The path of the request that helps; null if there is none."""
 
 
 class WhyCheck(Shape, frozen=True):
@@ -58,11 +62,15 @@ class WhyCheck(Shape, frozen=True):
 
     code: str
     holds: bool | None
+    """Whether the check allows a start."""
     text: str
     subject: str | None = None
+    """What the check is about, such as the queue; null if nothing in particular."""
     until: datetime | None = None
     remedy: Remedy | None = None
+    """What helps; null if nothing has to be done."""
     evidence: dict[str, Any] | None = None
+    """The values that the check looked at."""
 
     @property
     def sentence(self) -> str:
@@ -73,7 +81,9 @@ class Why(Shape, frozen=True):
     """Why an execution is not running, in a sentence and check by check."""
 
     text: str
+    """The first check that does not hold, in words."""
     checks: list[WhyCheck]
+    """Every check that a claim makes, in its order."""
 
     @property
     def is_in_line(self) -> bool:

@@ -26,51 +26,75 @@ class Processes(Shape, frozen=True):
     """Of a supervisor: how many live processes it has, and how many it may have."""
 
     live: int
+    """How many processes are live."""
     least: int
+    """How many processes it has at least."""
     most: int
+    """How many processes it may have at most."""
 
 
 class WorkerEnd(Shape, frozen=True):
     """How many executions a worker held when it stopped, how many of them run again, and how many have failed."""
 
     held: int
+    """How many executions it held."""
     returned: int
+    """How many of them run again."""
     failed: int
+    """How many of them have failed."""
     cause: str | None
+    """Why it stopped; null if that is not known."""
 
 
 class Worker(Shape, frozen=True):
-    """`queues` is null if it serves all of its app. `isLost` says that its lease ran out.
-
-    `heartbeats` has a digit for each of the last 40, which are due every `heartbeatEvery` seconds: by how many periods
-    it came late. `troubleText` is its trouble in a sentence. `ended` says what became of its work when it stopped.
-    """
+    """`queues` is null if it serves all of its app. `isLost` says that its lease ran out."""
 
     worker_id: str
     name: str
     app: str
     state: str
+    """`live`, `draining` or `stopped`, as the worker has said last."""
     is_lost: bool
+    """Whether its lease ran out without a stop."""
     slots: int
+    """How many executions it runs at once."""
     busy: int
+    """How many executions it runs now."""
     queues: list[str] | None
     jobs: list[str]
+    """The jobs that it runs."""
     offers: dict[str, Any]
+    """Its pools, tags and resources."""
     trouble: Any
+    """What is wrong with it; null if nothing is."""
     trouble_text: str | None
+    """The trouble in a sentence; null without trouble."""
     supervisor: str | None
+    """The name of the process that has started it."""
     processes: Processes | None
+    """How many processes its supervisor has and may have; null if it is the only one."""
     host: str
+    """The name of its machine."""
     pid: int
+    """The number of its process on that machine."""
     version: str
+    """The version of Rota that it runs."""
     deploy: int | None
+    """The number of the deploy that it runs; null without code."""
     started_at: datetime
     last_heartbeat: datetime
     lease_until: datetime
+    """When its lease runs out unless it is renewed."""
     stopped_at: datetime | None
+    """When it stopped; null while it runs."""
+    memory_bytes: int | None
+    """The memory that its process used at the last heartbeat."""
     heartbeats: str
+    """A digit for each of the last 40 heartbeats: by how many periods it came late."""
     heartbeat_every: timedelta
+    """How often a heartbeat is due."""
     ended: WorkerEnd | None
+    """What became of its work when it stopped; null while it runs."""
 
 
 class WorkerChanged(Worker, frozen=True):
@@ -102,6 +126,7 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         processes=Processes(live=live[row.supervisor], least=row.least, most=row.most) if row.supervisor else None,
         last_heartbeat=row.heartbeat_at,
         trouble_text=trouble_text(_trouble(row.trouble)) or None,
+        memory_bytes=row.memory,
         heartbeats=row.beats,
         heartbeat_every=max(0, row.lease_until - row.heartbeat_at) / BEATS_PER_LEASE / MICROSECONDS,
         ended=None if row.ended is None else _ended(row.ended),

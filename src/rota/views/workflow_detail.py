@@ -22,6 +22,7 @@ class Workflow(Shape, frozen=True):
     """A workflow with its version in force. `openCount` of its runs are open, sub-runs included."""
 
     workflow_id: str
+    """The id of the workflow."""
     name: str
     app: str
     state: str
@@ -29,10 +30,13 @@ class Workflow(Shape, frozen=True):
     version: int
     description: str
     parameters: dict[str, Any]
+    """The parameters of a run, with their types."""
     step_count: int
     open_count: int
+    """How many runs have not ended."""
     paused: Paused | None
     last_run: LastRun | None
+    """The newest run; null if there is none."""
     created_at: datetime
     created_by: str | None
     updated_at: datetime

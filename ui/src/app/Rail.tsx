@@ -1,10 +1,10 @@
 import { Link, useLocation } from "wouter";
 import { useMe } from "../api/session";
 import { Icon } from "../components/Icon";
-import { DEFAULT_RANGE, useTimeRange } from "../hooks/useTimeRange";
+import { useTimeRange } from "../hooks/useTimeRange";
 import { Logo } from "./Logo";
 import { NamespaceSwitch } from "./NamespaceSwitch";
-import { GROUPS, isAt, type Place, SETTINGS } from "./places";
+import { addressOf, GROUPS, isAt, type Place, SETTINGS } from "./places";
 import css from "./Rail.module.css";
 import { UserMenu } from "./UserMenu";
 import { useBadges } from "./useBadges";
@@ -50,11 +50,10 @@ interface LinkProps {
 function RailLink({ place, badge, isSmall = false }: LinkProps) {
   const [path] = useLocation();
   const { since } = useTimeRange();
-  const range = place.hasRange && since !== DEFAULT_RANGE ? `?since=${encodeURIComponent(since)}` : "";
   const isOn = isAt(place, path);
   return (
     <Link
-      href={place.href + range}
+      href={addressOf(place, since)}
       className={`${isOn ? css.on : ""} ${isSmall ? css.small : ""}`}
       aria-current={isOn ? "page" : undefined}
       title={place.label}

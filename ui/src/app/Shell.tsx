@@ -2,6 +2,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { useLocation } from "wouter";
 import { start, toggleHold } from "../api/live";
 import { useKeys } from "../hooks/useKeys";
+import { useTimeRange } from "../hooks/useTimeRange";
 import { useZone } from "../hooks/useZone";
 import { useSignal } from "../lib/signal";
 import { announced } from "./announce";
@@ -9,7 +10,7 @@ import { BottomBar } from "./BottomBar";
 import { KeyList } from "./KeyList";
 import { Palette } from "./Palette";
 import { isPaletteOpen, openPalette } from "./palette";
-import { PLACES } from "./places";
+import { addressOf, PLACES } from "./places";
 import { Rail } from "./Rail";
 import css from "./Shell.module.css";
 
@@ -40,9 +41,10 @@ export function Shell({ children }: { children: ReactNode }) {
 function useGlobalKeys(showList: () => void): void {
   const [, go] = useLocation();
   const { toggle } = useZone();
+  const { since } = useTimeRange();
   const places = PLACES.filter((place) => place.key !== undefined).map((place) => [
     `g ${place.key}`,
-    { does: `go to ${place.label}`, run: () => go(place.href) },
+    { does: `go to ${place.label}`, run: () => go(addressOf(place, since)) },
   ]);
   useKeys({
     ...Object.fromEntries(places),

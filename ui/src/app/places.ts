@@ -1,4 +1,5 @@
 import type { IconName } from "../components/sprite";
+import { DEFAULT_RANGE } from "../hooks/useTimeRange";
 
 export interface Place {
   label: string;
@@ -45,6 +46,11 @@ export const GROUPS: readonly { label: string; places: readonly Place[] }[] = [
 
 export const SETTINGS: Place = { label: "Settings", href: "/settings", icon: "gear" };
 export const PLACES: readonly Place[] = [...GROUPS.flatMap((group) => group.places), SETTINGS];
+
+// Pages with a time range keep the one that is chosen.
+export function addressOf(place: Place, since: string): string {
+  return place.hasRange && since !== DEFAULT_RANGE ? `${place.href}?since=${encodeURIComponent(since)}` : place.href;
+}
 
 export function isAt(place: Place, path: string): boolean {
   return place.href === "/" ? path === "/" : path === place.href || path.startsWith(`${place.href}/`);

@@ -6,7 +6,7 @@ export interface Toast {
   text: string;
   // A way back, or to what it is about: { label: "Undo: pause again", run: … }.
   action?: { label: string; run: () => void };
-  // Between 0 and 1, of work that goes on in the background; such a toast stays until it is replaced.
+  // Between 0 and 1, of work in the background; such a toast stays until it is replaced.
   progress?: number;
 }
 

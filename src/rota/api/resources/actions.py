@@ -40,7 +40,9 @@ class ActionIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """`ids` are acted on at once. With a `filter`, `atMost` says how many may be touched, `rate` how many a second."""
 
     action: str
+    """What is done: cancel, replay, discard, update, retry, backfill, pause or resume."""
     on: str
+    """What is acted on: executions, runs, events, schedules or jobs."""
     ids: Annotated[list[str], msgspec.Meta(max_length=MOST_IDS)] | None = None
     filter: dict[str, Any] | None = None
     at_most: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None

@@ -21,6 +21,7 @@ class AuditQuery(Page, frozen=True, kw_only=True, rename={"from_": "from"}):
 
     actor: str | None = None
     action: str | None = None
+    """The start of the name of the action, such as `job`."""
     subject: str | None = None
     from_: datetime | None = None
     to: datetime | None = None

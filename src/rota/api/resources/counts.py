@@ -32,6 +32,7 @@ class SearchQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a name, or the first four characters of an id or more."""
 
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    """The start of an id, or a part of a name."""
 
 
 async def counts(call: Call, query: CountsQuery) -> Answer:

@@ -47,6 +47,9 @@ class Address(msgspec.Struct, frozen=True):
     page: str
 
 
+_ADDRESSES = msgspec.json.Decoder(list[Address])
+
+
 async def page(call: Call, query: NoQuery) -> Answer:
     found = _content("index.html")
     if found is None:
@@ -73,7 +76,7 @@ async def file(call: Call, query: NoQuery) -> Answer:
 
 
 def addresses() -> list[Address]:
-    return msgspec.json.decode((_FOLDER / "addresses.json").read_bytes(), type=list[Address])
+    return _ADDRESSES.decode((_FOLDER / "addresses.json").read_bytes())
 
 
 def folder() -> Traversable:

@@ -70,6 +70,7 @@ class EventQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True, re
     """`from` and `to` are about the time at which an event was emitted."""
 
     name: str | None = None
+    """The name of the event."""
     subject: str | None = None
     from_: datetime | None = msgspec.field(default=None, name="from")
     to: datetime | None = None
@@ -79,6 +80,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """With `force` the event is emitted again as a new one, for all subscribers."""
 
     force: bool = False
+    """Whether jobs that had the event get it again, as a new event."""
 
 
 class Replayed(Shape, frozen=True):
@@ -86,6 +88,7 @@ class Replayed(Shape, frozen=True):
 
     event_id: str
     deliveries: int
+    """How many executions or steps it was given to."""
     replay_of: str | None
     changed: bool
 

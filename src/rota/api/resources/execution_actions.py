@@ -46,6 +46,7 @@ class ExecutionPatch(_Body, frozen=True, kw_only=True):
 
     priority: Priority | None = None
     run_at: str | None = None
+    """The new time of its start, or `now`."""
     queue: str | None = None
 
 
@@ -72,6 +73,7 @@ class ExecutionChange(Shape, frozen=True):
     status: Status
     changed: bool
     children: int | None = None
+    """How many executions below it were cancelled; null if this was not asked for."""
 
 
 async def patch(call: Call, query: NoQuery, body: ExecutionPatch) -> Answer:

@@ -63,6 +63,7 @@ class RotateHook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """`overlap` is how long the old secret stays valid beside the new one."""
 
     overlap: Duration = DEFAULT_OVERLAP
+    """How long the old secret stays valid, in seconds or as text."""
     secret: Secret | None = None
 
 

@@ -56,6 +56,7 @@ class Rollback(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """The version to return to."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """The number of the version to return to."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -78,7 +78,7 @@ async def list_jobs(call: Call, query: JobsQuery) -> Answer:
         )
         items = job_detail.jobs(view, call.namespace, rows)
         if query.fields is not None and LAST_OUTCOMES in query.fields.split(","):
-            outcomes = [job_detail.last_outcomes(view, call.namespace, row) for row in rows]
+            outcomes = job_detail.last_outcomes(view, call.namespace, rows)
             items = [replace(one, last_outcomes=last) for one, last in zip(items, outcomes, strict=True)]
         return items, reached, has_more
 

@@ -21,7 +21,9 @@ class Neighbours(Shape, frozen=True):
     """The executions before and after one in the list with these filters, newest first; null at its ends."""
 
     previous_id: str | None
+    """The next newer execution that matches; null if it is the newest."""
     next_id: str | None
+    """The next older one; null if it is the oldest."""
 
 
 async def get_lineage(call: Call, query: NoQuery) -> Answer:

@@ -30,6 +30,7 @@ class LoadQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     queue: str | None = None
     pool: str | None = None
     target: str = TARGET
+    """How long an execution should wait at most, in seconds or as text."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
 
 

@@ -45,9 +45,12 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     end instead. Without `limit` a JSON page has 50 lines, and the other forms have all of them."""
 
     attempt: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None = None
+    """Only the lines of this attempt."""
     stream: Literal["stdout", "stderr", "log", "rota"] | None = None
     after: str | None = None
+    """The place of the last line that is known, as `fence.line`: the answer begins after it."""
     tail: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    """Only the last lines, so many."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=PAGE)] | None = None
 
 

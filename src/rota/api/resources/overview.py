@@ -48,6 +48,7 @@ class FindingsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     kind: tuple[Kind, ...] = ()
     severity: tuple[Severity, ...] = ()
+    """How bad it is."""
     subject: Annotated[tuple[str, ...], msgspec.Meta(description="A name or an id, such as that of a job.")] = ()
 
 

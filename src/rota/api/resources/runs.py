@@ -46,6 +46,7 @@ class RunQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True, rena
     created_from: datetime | None = None
     created_to: datetime | None = None
     parent: str | None = None
+    """The id of the run that has started it."""
 
 
 class OneRunQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -71,6 +72,7 @@ class RunRetried(RunSummary, frozen=True):
     """The new run. `retried_before` is the last earlier retry of the same run."""
 
     retried_before: str | None
+    """The runs that have retried it before."""
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -92,9 +94,12 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     from_step: str | None = None
+    """The first step to run again; without it, every step that did not succeed."""
     arguments: msgspec.Raw = msgspec.field(default_factory=absent)
     step_arguments: dict[str, dict[str, Any]] = {}
+    """Other arguments for steps that run again, by the name of the step."""
     version: int | Literal["latest"] | None = None
+    """`pinned` for the definition of the old run, `latest` for the one in force."""
 
 
 async def runs(call: Call, query: RunQuery) -> Answer:

@@ -21,6 +21,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The token to sign in with."""
 
     token: str
+    """The token that is traded for a cookie."""
 
 
 async def sign_in(call: Call, query: NoQuery, body: SignIn) -> Answer:
@@ -31,11 +32,11 @@ async def sign_in(call: Call, query: NoQuery, body: SignIn) -> Answer:
     await call.services.transact(tokens.sign_in, grant.token_id, token.digest(secret))
     namespace = grant.first_namespace(call.services.settings.namespace)
     headers = {"Set-Cookie": _cookie(call, secret, LONGEST_S)}
-    return shown(await who(call.services, grant, namespace), 201, headers=headers, is_secret=True)
+    return shown(await who(call, grant, namespace), 201, headers=headers, is_secret=True)
 
 
 async def get(call: Call, query: NoQuery) -> Answer:
-    return shown(await who(call.services, call.grant, call.namespace))
+    return shown(await who(call, call.grant, call.namespace))
 
 
 async def sign_out(call: Call, query: NoQuery) -> Answer:

@@ -30,7 +30,9 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`topics` is a list such as `pulse,changes`. `watch` is `executions:ID` or `runs:ID`, and may be repeated."""
 
     topics: str = "pulse,changes"
+    """What to send: `pulse` and `changes`, separated by commas."""
     watch: Annotated[list[str], msgspec.Meta(max_length=MOST_WATCHED)] = []
+    """The executions and runs to send changes of, such as `executions:ID`."""
 
 
 async def stream(call: Call, query: StreamQuery) -> Answer:

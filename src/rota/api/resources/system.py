@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import msgspec
@@ -12,14 +13,17 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.openapi import document
 from rota.api.problem import Problem
-from rota.api.route import Access, NoQuery, Route
-from rota.api.services import Services
+from rota.api.query import LONGEST_PAGE
+from rota.api.resources.enqueue import MOST_ITEMS
+from rota.api.route import BASE, Access, NoQuery, Route
+from rota.api.services import Services, look_at
+from rota.api.waiting import LONGEST_S
 from rota.domain.access import Grant
-from rota.domain.errors import RotaError
 from rota.store import reader
 from rota.views.shape import Shape
 
 READY_S = 1.0
+log = logging.getLogger("rota.api")
 
 
 class Health(Shape, frozen=True):
@@ -28,15 +32,36 @@ class Health(Shape, frozen=True):
     status: str
 
 
+class RequestLimits(Shape, frozen=True):
+    """What one request may have at most."""
+
+    payload_bytes: int
+    """The bytes of arguments, or of the payload of an event."""
+    page: int
+    """The items on a page of a list."""
+    many: int
+    """The items of an array of executions or events; NDJSON has no such limit."""
+    wait_s: float
+    """The seconds of the parameter `wait`."""
+
+
 class Me(Shape, frozen=True):
     """The caller of this request and its rights."""
 
     actor: str
+    """The caller: `token:NAME`, `session:NAME` or `local`."""
     namespace: str
+    """The namespace of this request."""
     namespaces: list[str]
+    """The namespaces that the caller may choose with `Rota-Namespace`."""
     role: str | None
     scopes: list[str]
+    limits: RequestLimits
+    """What one request may have at most."""
+    features: list[str]
+    """What this server can do: the first parts of its paths."""
     server_version: str
+    """The version of the server."""
     database: str
     """Its kind and version, such as `PostgreSQL 16.4`."""
 
@@ -46,19 +71,27 @@ async def health(call: Call, query: NoQuery) -> Answer:
 
 
 async def ready(call: Call, query: NoQuery) -> Answer:
-    """The database answered within a second, and the server is not stopping."""
-    if call.services.is_draining:
+    """The database answered within a second, and the server is not stopping.
+
+    On a busy machine the read may run late. An answer that the database has given to any request in the last second
+    is as good.
+    """
+    services = call.services
+    if services.is_draining and not services.is_replaced:
         raise Problem("draining", "the server is stopping")
-    try:
-        async with asyncio.timeout(READY_S):
-            await call.read(reader.clock)
-    except (RotaError, TimeoutError):
-        raise Problem("store_unavailable", "the database does not answer") from None
-    return shown(Health("ok"))
+    since = services.clock.monotonic() - READY_S
+    reading = asyncio.ensure_future(call.read(reader.clock))
+    done, _ = await asyncio.wait([reading], timeout=READY_S)
+    reading.add_done_callback(look_at)
+    if (done and reading.exception() is None) or services.answered_at >= since:
+        return shown(Health("ok"))
+    why = reading.exception() if done else f"no answer within {READY_S:g} s"
+    log.warning("the server is not ready: %s", why)
+    raise Problem("store_unavailable", "the database does not answer")
 
 
 async def me(call: Call, query: NoQuery) -> Answer:
-    return shown(await who(call.services, call.grant, call.namespace))
+    return shown(await who(call, call.grant, call.namespace))
 
 
 class Database:
@@ -73,15 +106,19 @@ class Database:
         return self._name
 
 
-async def who(services: Services, grant: Grant, namespace: str) -> Me:
+async def who(call: Call, grant: Grant, namespace: str) -> Me:
+    settings, routes = call.services.settings, call.services.routes
+    limits = RequestLimits(settings.max_payload_bytes, LONGEST_PAGE, MOST_ITEMS, LONGEST_S)
     return Me(
         actor=grant.actor,
         namespace=namespace,
         namespaces=list(grant.namespaces),
         role=grant.role,
         scopes=sorted(grant.scopes),
+        limits=limits,
+        features=sorted({route.path.split("/")[1] for route in routes if route.base == BASE}),
         server_version=__version__,
-        database=await services.part(Database).name(),
+        database=await call.services.part(Database).name(),
     )
 
 

@@ -43,6 +43,7 @@ class TickSummary(Shape, frozen=True):
     """
 
     outcomes: dict[str, int]
+    """How many ticks had each outcome."""
     is_capped: bool
 
 
@@ -50,9 +51,11 @@ class TickList(Shape, frozen=True):
     """Ticks, newest first. A range of ticks with one outcome is one item with its `count`."""
 
     items: list[Tick]
+    """The ticks on this page."""
     next_cursor: str | None
     previous_cursor: str | None
     summary: TickSummary
+    """The sums by outcome."""
 
 
 async def ticks(call: Call, query: TickQuery) -> Answer:

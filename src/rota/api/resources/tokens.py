@@ -45,9 +45,11 @@ class TokenIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     scopes: list[Scope] | None = None
     namespaces: list[str] | None = None
     groups: list[str] | None = None
+    """The groups that approvals may ask by name."""
     only: OnlyIn | None = None
     expires_at: Moment | None = None
     expires_in: Duration | None = None
+    """After how long it ends, such as `30d`."""
 
 
 class TokenChange(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

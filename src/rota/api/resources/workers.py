@@ -26,8 +26,10 @@ class WorkerQuery(Page, frozen=True, kw_only=True, rename="camel"):
 
     app: str | None = None
     state: str | None = None
+    """Only workers in this state."""
     queue: str | None = None
     since: datetime | None = None
+    """Workers that stopped at this time or later are listed, too."""
 
 
 async def list_workers(call: Call, query: WorkerQuery) -> Answer:

@@ -44,6 +44,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     arguments: msgspec.Raw | None = None
     delay: float | str | None = None
     at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """The time of its start."""
     priority: int | str | None = None
     key: str | None = None
     tags: list[str] | None = None
@@ -54,6 +55,7 @@ class Rollback(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     """The version to return to."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """The number of the version to return to."""
 
 
 class Started(Shape, frozen=True):

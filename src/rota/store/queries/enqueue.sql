@@ -7,15 +7,17 @@ SELECT PLACED(e.id, e.arguments, e.namespace, e.app, e.job, e.queue, e.job_versi
 FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, queue text, job_version bigint, lane int, priority int, run_at bigint, deadline bigint, schedule text, tick bigint, catch_up int, event text, parent uuid, run uuid, step int, map_index int, inputs text) e
 
 -- name: place_alike_ready @sqlite
--- The executions of one batch differ only in id and arguments.
+-- The executions of one batch differ only in id and arguments. The last statement is for the statistics.
 INSERT INTO execution (PLACED, created_at)
 SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT :lane, :rank, id, 0, 0, 0 FROM KEYS(:items, id uuid) e
+SELECT :lane, :rank, id, 0, 0, 0 FROM KEYS(:items, id uuid) e;
+INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
 
 -- name: place_alike_ready @postgres
 WITH e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) t),
-known AS (INSERT INTO execution (PLACED, created_at) SELECT PLACED(e.id, e.arguments), :now FROM e)
+known AS (INSERT INTO execution (PLACED, created_at) SELECT PLACED(e.id, e.arguments), :now FROM e),
+counted AS (INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created'))
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
 SELECT :lane, :rank, id, 0, 0, 0 FROM e
 
@@ -23,7 +25,8 @@ SELECT :lane, :rank, id, 0, 0, 0 FROM e
 INSERT INTO execution (PLACED, created_at)
 SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
 INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
-SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e
+SELECT id, :lane, :priority, :run_at, 0, 0, 0 FROM KEYS(:items, id uuid) e;
+INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
 
 -- name: place_at_once @postgres
 -- Inserts and returns nothing if the job or the queue does not exist yet, if the queue has a depth limit, if the job

@@ -36,7 +36,7 @@ SELECT n.app, n.job, n.fingerprint, count(*) AS count,
        min(n.reason) AS reason
 FROM (SELECT CAST(d.id AS text) AS text, d.app, d.job, d.fingerprint, d.failed_at, d.reason FROM dead d
       WHERE d.namespace = :namespace ORDER BY d.id DESC LIMIT :most) n
-GROUP BY n.app, n.job, n.fingerprint
+GROUP BY n.app, n.job, n.fingerprint ORDER BY n.app, n.job, n.fingerprint
 
 -- name: errors_of
 -- The error and the version of some executions; versions count from 1 for each job of a name.

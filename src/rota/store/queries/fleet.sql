@@ -11,7 +11,8 @@ RETURNING id
 UPDATE worker SET heartbeat_at = :now, lease_until = CAST(:now AS bigint) + :lease,
     beats = substr(beats || CASE WHEN CAST(:now AS bigint) - heartbeat_at >= 10 * CAST(:period AS bigint) THEN '9' ELSE
         CAST(GREATEST(0, (CAST(:now AS bigint) - heartbeat_at) / CAST(:period AS bigint) - 1) AS text) END,
-        GREATEST(1, length(beats) - 38))
+        GREATEST(1, length(beats) - 38)),
+    memory = coalesce((SELECT e.memory FROM EACH(:memory, id bigint, memory bigint) e WHERE e.id = worker.id), memory)
 WHERE id AMONG(:workers, bigint) AND stopped_at IS NULL
 RETURNING id, state
 

@@ -129,7 +129,7 @@ FROM queue q WHERE q.namespace = :namespace AND (:every OR q.name = :name) ORDER
 -- name: workers
 SELECT w.id, w.app, w.name, w.host, w.pid, w.version, w.offers, w.queues, w.concurrency, w.state, w.started_at, w.heartbeat_at,
        w.lease_until, w.stopped_at, coalesce(r.count, 0) AS running, w.supervisor, w.least, w.most, w.trouble, w.deploy,
-       w.jobs, w.beats, w.ended
+       w.jobs, w.beats, w.ended, w.memory
 FROM worker w LEFT JOIN (SELECT worker, count(*) AS count FROM running GROUP BY worker) r ON r.worker = w.id
 WHERE SERVES(w, :namespace) AND (w.stopped_at IS NULL OR w.stopped_at >= :since) ORDER BY w.id
 
@@ -175,21 +175,6 @@ SELECT s.status, s.app, s.queue, s.reason, s.due_at, q.paused_at, q.paused_by, q
 FROM state s LEFT JOIN queue q ON q.namespace = s.namespace AND q.name = s.queue
 LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
-
--- name: stranded
--- Lanes with ready executions, how many live workers serve their queue, and the offers of those that have the job.
-SELECT l.app, l.queue, l.requirements, l.job,
-       (SELECT count(*) FROM (SELECT 1 FROM ready r WHERE r.lane = l.id LIMIT :most) counted) AS queued,
-       (SELECT count(*) FROM worker w
-        WHERE SERVES(w, l.namespace) AND (w.app = l.app OR (w.app = '*' AND RUNS(w, l.job, l.requirements, l.runs))) AND LIVE(w)
-          AND (w.queues = 'null' OR LISTED(l.queue, w.queues))) AS live,
-       (SELECT CAST(LISTING(v.offers) AS text) || '' FROM (
-           SELECT DISTINCT w.offers FROM worker w
-           WHERE SERVES(w, l.namespace) AND (w.app = l.app OR w.app = '*') AND LIVE(w)
-             AND (w.queues = 'null' OR LISTED(l.queue, w.queues)) AND RUNS(w, l.job, l.requirements, l.runs)) v) AS offers
-FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
-WHERE l.namespace = :namespace AND q.paused_at IS NULL AND EXISTS (SELECT 1 FROM ready r WHERE r.lane = l.id)
-ORDER BY l.app, l.queue, l.requirements, l.job
 
 -- name: newest
 SELECT GREATEST(coalesce((SELECT created_at FROM execution ORDER BY id DESC LIMIT 1), 0),

@@ -1,28 +1,33 @@
 import { useState } from "react";
 import { change } from "../../api/client";
 import { useMay } from "../../api/session";
-import type { Item } from "../../api/types";
+
 import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
 import { plural } from "../../lib/format";
-import { isStopped } from "./words";
+import { isStopped, type Worker } from "./words";
 
 // Asks, and then drains. It is absent for those who may not, and where there is nothing to drain.
-export function DrainButton({ worker }: { worker: Item<"/workers"> }) {
+export function DrainButton({ worker, isSmall = true }: { worker: Worker; isSmall?: boolean }) {
   const may = useMay();
   const [isAsking, setAsking] = useState(false);
+  const [hasAsked, setAsked] = useState(false);
   const drain = useAction(() => change("post", "/workers/{worker}/drain", { path: { worker: worker.workerId } }), {
     done: () => `Worker ${worker.name} drains: it claims nothing more, and exits when its executions have ended.`,
     failed: "Not drained",
   });
   if (!may("operate") || isStopped(worker) || worker.isLost || worker.state === "draining") return null;
+  // The worker says so itself with its next heartbeat.
+  if (hasAsked) return <span className="sm d2">draining</span>;
   const act = async () => {
-    if ((await drain.run()) !== undefined) setAsking(false);
+    if ((await drain.run()) === undefined) return;
+    setAsking(false);
+    setAsked(true);
   };
   return (
     <>
-      <Button isSmall onClick={() => setAsking(true)}>
+      <Button isSmall={isSmall} onClick={() => setAsking(true)}>
         Drain…
       </Button>
       {isAsking && (

@@ -307,6 +307,8 @@ CREATE TABLE worker (
     trouble text,
     -- A digit for each of the last 40 heartbeats: by how many periods it came late.
     beats text NOT NULL DEFAULT '',
+    -- The bytes of memory that the process had in use at the last heartbeat; null if that is not known.
+    memory bigint,
     -- What became of the executions that it held when it stopped: a JSON object.
     ended text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);

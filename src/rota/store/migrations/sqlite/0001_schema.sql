@@ -295,6 +295,8 @@ CREATE TABLE worker (
     trouble TEXT,
     -- A digit for each of the last 40 heartbeats: by how many periods it came late.
     beats TEXT NOT NULL DEFAULT '',
+    -- The bytes of memory that the process had in use at the last heartbeat; null if that is not known.
+    memory INTEGER,
     -- What became of the executions that it held when it stopped: a JSON object.
     ended TEXT
 );

@@ -1,0 +1,113 @@
+import type { Item } from "../api/types";
+import { Page } from "../app/Page";
+import { CopyCommand } from "../components/CopyCommand";
+import { type Column, DataTable } from "../components/DataTable";
+import { Id } from "../components/Id";
+import { Pager } from "../components/Pager";
+import { Panel } from "../components/Panel";
+import { Empty, Loaded } from "../components/States";
+import { Time } from "../components/Time";
+import { Verdict } from "../components/Verdict";
+import { useApi } from "../hooks/useApi";
+import { useUrlState } from "../hooks/useUrlState";
+import { plural } from "../lib/format";
+import { EventFilters } from "./events/EventFilters";
+import { Receivers } from "./events/Receivers";
+
+type Event = Item<"/events">;
+
+const COLUMNS: readonly Column<Event>[] = [
+  {
+    key: "name",
+    head: "event",
+    cell: (event) => (
+      <b className="el" title={event.name}>
+        {event.name}
+      </b>
+    ),
+  },
+  { key: "subject", head: "subject", cell: (event) => <span className="mono sm el">{event.subject ?? "—"}</span> },
+  { key: "started", head: "started", cell: (event) => <Receivers event={event} /> },
+  { key: "actor", head: "emitted by", cell: (event) => <span className="sm d2 el">{event.actor ?? "—"}</span> },
+  { key: "at", head: "emitted", cell: (event) => <Time at={event.emittedAt} />, isNumber: true, width: 120 },
+  { key: "id", head: "id", cell: (event) => <Id id={event.eventId} />, width: 110 },
+];
+
+export default function Events() {
+  const url = useUrlState();
+  const query = {
+    limit: 50,
+    name: url.one("name") ?? undefined,
+    subject: url.one("subject") ?? undefined,
+    cursor: url.one("cursor") ?? undefined,
+  };
+  const events = useApi("/events", { query }, { live: ["pulse"], everyMs: 2000 });
+  const isFiltered = query.name !== undefined || query.subject !== undefined;
+  return (
+    <Page title="Events" verdict={events.data && verdictOf(events.data.items, isFiltered)}>
+      <EventFilters />
+      <Loaded what="Events" query={events}>
+        {({ items, nextCursor, previousCursor }) => (
+          <div className="stack">
+            <Verdict
+              text={verdictOf(items, isFiltered)}
+              support="An event starts the jobs and workflows that subscribe to its name, each exactly once."
+            />
+            <Panel isFlush>
+              {items.length === 0 ? (
+                <NoEvents isFiltered={isFiltered} />
+              ) : (
+                <DataTable
+                  caption="Events, newest first"
+                  columns={COLUMNS}
+                  rows={items}
+                  rowKey={(event) => event.eventId}
+                  href={(event) => `/events/${event.eventId}`}
+                  phone={(event) => <OnPhone event={event} />}
+                />
+              )}
+              <Pager
+                newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
+                older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
+              >
+                {plural(items.length, "event")} shown
+              </Pager>
+            </Panel>
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function verdictOf(items: readonly Event[], isFiltered: boolean): string {
+  if (items.length === 0) return isFiltered ? "No event matches" : "No event was emitted yet";
+  const unheard = items.filter((event) => event.isDelivered && event.deliveries === 0).length;
+  if (unheard === 0) return "Every event shown has started something";
+  return `${plural(unheard, "event")} of ${items.length} shown started nothing`;
+}
+
+function NoEvents({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="No event matches">Names are compared as a whole.</Empty>;
+  return (
+    <Empty title="No event was emitted yet">
+      <span>Programs emit events, and so do hooks and watched folders. To try it:</span>
+      <CopyCommand command="rota emit order.paid id=A-17" />
+    </Empty>
+  );
+}
+
+function OnPhone({ event }: { event: Event }) {
+  return (
+    <div className="col" style={{ gap: 4 }}>
+      <div className="row">
+        <b className="gr el">{event.name}</b>
+        <Time at={event.emittedAt} />
+      </div>
+      <div className="row sm d2">
+        <span className="gr el">{event.subject ?? "no subject"}</span>
+        <Receivers event={event} />
+      </div>
+    </div>
+  );
+}

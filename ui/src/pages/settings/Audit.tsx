@@ -1,0 +1,83 @@
+import { useState } from "react";
+import type { Item } from "../../api/types";
+import { type Column, DataTable } from "../../components/DataTable";
+import { FilterTokens } from "../../components/FilterTokens";
+import { Pager } from "../../components/Pager";
+import { Panel } from "../../components/Panel";
+import { Empty, Loaded } from "../../components/States";
+import { Time } from "../../components/Time";
+import { useApi } from "../../hooks/useApi";
+import { useUrlState } from "../../hooks/useUrlState";
+import { plural } from "../../lib/format";
+import { AuditChange } from "./AuditChange";
+
+type Entry = Item<"/audit">;
+
+const FILTERS = [{ name: "actor" }, { name: "action" }, { name: "subject" }];
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { key: "at", head: "when", cell: (entry) => <Time at={entry.at} />, width: 120 },
+  { key: "actor", head: "who", cell: (entry) => <span className="el">{entry.actor}</span>, width: 180 },
+  { key: "action", head: "what", cell: (entry) => <span className="mono sm">{entry.action}</span>, width: 180 },
+  { key: "subject", head: "of", cell: (entry) => <span className="el">{entry.subject}</span>, width: 220 },
+  { key: "change", head: "before → after", cell: (entry) => <AuditChange before={entry.before} after={entry.after} /> },
+  { key: "from", head: "from", cell: (entry) => <span className="sm d2">{entry.address ?? "—"}</span>, width: 120 },
+];
+
+// Who changed what. A row opens to show the values as a whole.
+export function Audit() {
+  const url = useUrlState();
+  const [open, setOpen] = useState<string | null>(null);
+  const one = (name: string) => url.one(name) ?? undefined;
+  const query = {
+    limit: 50,
+    actor: one("actor"),
+    action: one("action"),
+    subject: one("subject"),
+    cursor: one("cursor"),
+  };
+  const entries = useApi("/audit", { query }, { live: ["changes"], everyMs: 2000 });
+  return (
+    <div className="stack">
+      <FilterTokens
+        filters={FILTERS}
+        values={{ actor: url.all("actor"), action: url.all("action"), subject: url.all("subject") }}
+        onChange={(name, values) => url.set({ [name]: values.slice(-1), cursor: null })}
+      />
+      <Loaded what="The audit trail" query={entries}>
+        {({ items, nextCursor, previousCursor }) => (
+          <Panel isFlush>
+            {items.length === 0 ? (
+              <Empty title="No change matches" />
+            ) : (
+              <DataTable
+                caption="Changes, newest first"
+                columns={COLUMNS}
+                rows={items}
+                rowKey={(entry) => entry.auditId}
+                isOn={(entry) => entry.auditId === open}
+                phone={(entry) => (
+                  <button type="button" className="col" onClick={() => setOpen(entry.auditId)}>
+                    <span className="row">
+                      <span className="gr el">{entry.action}</span>
+                      <Time at={entry.at} />
+                    </span>
+                    <span className="sm d2 el">
+                      {entry.subject} by {entry.actor}
+                    </span>
+                  </button>
+                )}
+              />
+            )}
+            <Pager
+              newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
+              older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
+            >
+              {plural(items.length, "change")} shown
+            </Pager>
+          </Panel>
+        )}
+      </Loaded>
+    </div>
+  );
+}
