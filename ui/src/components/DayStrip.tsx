@@ -52,7 +52,12 @@ export function DayStrip({ from, to, now, ticks, label }: Props) {
         <span
           key={`span ${tick.at}`}
           className={tick.kind === "to-come" ? css.open : css.done}
-          style={{ ...between(tick.at, tick.until ?? tick.at), "--bar": `var(--${TICK_MARKS[tick.kind].colour})` } as React.CSSProperties}
+          style={
+            {
+              ...between(tick.at, tick.until ?? tick.at),
+              "--bar": `var(--${TICK_MARKS[tick.kind].colour})`,
+            } as React.CSSProperties
+          }
           title={tick.title}
         />
       ))}
