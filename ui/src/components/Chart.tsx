@@ -11,9 +11,10 @@ export interface Line {
   label: string;
   // One per time; null where nothing is known.
   values: readonly (number | null)[];
-  // A token: success, failed, running, ink, ink-3. Bars are stacked, the first line at the bottom.
+  // A token: success, failed, running, ink, ink-3.
   colour: string;
-  kind?: "line" | "dashed" | "area" | "bars";
+  // stacked: bars on top of the lines with bars that follow. band: an area without a line, such as what is usual.
+  kind?: "line" | "dashed" | "area" | "band" | "bars" | "stacked";
 }
 
 export interface ChartProps {
@@ -29,8 +30,12 @@ export interface ChartProps {
   marks?: readonly number[];
   // Charts with the same name share one cursor.
   cursor?: string;
+  // Without an axis of values: the largest value stands above the chart instead. For several charts in a row.
+  isSmall?: boolean;
   onCursor?: (index: number | null) => void;
 }
+
+const EDGE = 16;
 
 export default function Chart(props: ChartProps) {
   const { times, lines, sentence, height = 96 } = props;
@@ -42,7 +47,7 @@ export default function Chart(props: ChartProps) {
   const [hasTable, setTable] = useState(false);
   const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join();
   const plot = useRef<UPlot | null>(null);
-  const data = [times, ...plotted(lines).map((line) => line.values)] as UPlot.AlignedData;
+  const data = [times, ...lines.map((_, index) => drawn(lines, index))] as UPlot.AlignedData;
   const held = useRef(data);
   held.current = data;
 
@@ -114,7 +119,7 @@ function DataOf({ times, lines, sentence, format, zone }: ChartProps & { zone: "
 function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", element: HTMLElement): UPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colourOf = (token: string) => style.getPropertyValue(`--${token}`).trim();
-  const { lines, height = 96, cursor } = latest.current;
+  const { lines, height = 96, cursor, isSmall = false } = latest.current;
   const axis = { stroke: colourOf("ink-3"), font: "11px sans-serif", ticks: { show: false } };
   return {
     width: element.clientWidth,
@@ -126,58 +131,90 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
       points: { size: 5 },
     },
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), zoneName(zone)),
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 1e-9) * 1.1] } },
+    padding: isSmall ? [14, 0, 0, 0] : undefined,
+    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : Math.max(most, 1e-9) * 1.1] } },
     axes: [
       {
         ...axis,
         grid: { show: false },
         size: 20,
         space: 60,
-        values: (_plot, at) => at.map((s) => clockTime(new Date(s * 1000), zone)),
+        values: (plot, at) => at.map((s) => (isSmall && isAtEdge(plot, s) ? "" : clockTime(new Date(s * 1000), zone))),
       },
       {
         ...axis,
         grid: { stroke: colourOf("line"), width: 1 },
-        size: 44,
-        space: 36,
-        values: (_plot, at) => at.map((value) => latest.current.format(value)),
+        size: isSmall ? 0 : 44,
+        space: isSmall ? 30 : 36,
+        values: (_plot, at) => at.map((value) => (isSmall ? "" : latest.current.format(value))),
       },
     ],
-    series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
+    series: [{}, ...lines.map((line) => seriesOf(line, colourOf))],
     hooks: {
-      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3"))],
+      draw: [
+        (plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3")),
+        (plot) => isSmall && drawMost(plot, latest.current.format, axis.stroke),
+      ],
       setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
     },
   };
 }
 
-// The highest stack is drawn first, and the others over it.
-function plotted(lines: readonly Line[]): Line[] {
-  const bars = lines.filter((line) => line.kind === "bars");
-  const stacked = bars.map((line, index) => ({
-    ...line,
-    values: line.values.map((_, at) => bars.slice(0, index + 1).reduce((sum, one) => sum + (one.values[at] ?? 0), 0)),
-  }));
-  return [...stacked.reverse(), ...lines.filter((line) => line.kind !== "bars")];
-}
-
 function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series {
-  const colour = colourOf(line.colour);
-  const isBars = line.kind === "bars";
+  const isQuiet = line.kind === "bars" && line.colour === "success";
+  const colour = isQuiet ? mixed(colourOf("success"), colourOf("panel"), 0.55) : colourOf(line.colour);
+  const isBars = line.kind === "bars" || line.kind === "stacked";
+  const isFilled = isBars || line.kind === "band";
   return {
     label: line.label,
     stroke: colour,
-    width: isBars ? 0 : 1.5,
+    width: isFilled ? 0 : 1.5,
     dash: line.kind === "dashed" ? [3, 3] : undefined,
-    fill: isBars ? barColour(line.colour, colourOf) : line.kind === "area" ? `${colour}26` : undefined,
+    fill: isFilled ? colour : line.kind === "area" ? `${colour}26` : undefined,
     paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
     points: { show: false },
   };
 }
 
-// Success is quiet, also in a bar.
-function barColour(token: string, colourOf: (token: string) => string): string {
-  return token === "success" ? `color-mix(in srgb, ${colourOf(token)} 55%, ${colourOf("panel")})` : colourOf(token);
+// A label there would be cut off.
+function isAtEdge(plot: UPlot, seconds: number): boolean {
+  const x = plot.valToPos(seconds, "x");
+  return x < EDGE || x > plot.over.clientWidth - EDGE;
+}
+
+// Of two colours such as #14805e, opaque, so that bars below do not shine through.
+function mixed(first: string, second: string, share: number): string {
+  const parts = (colour: string) => [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+  const [one, other] = [parts(first), parts(second)];
+  return `rgb(${one.map((value, at) => Math.round(value * share + (other[at] ?? 0) * (1 - share))).join(" ")})`;
+}
+
+// The heights at which a line is drawn: its values, and for stacked bars those below it as well.
+function drawn(lines: readonly Line[], index: number): readonly (number | null)[] {
+  const line = lines[index];
+  if (line?.kind !== "stacked") return line?.values ?? [];
+  const below = lines.slice(index + 1).filter((one) => one.kind === "bars" || one.kind === "stacked");
+  return line.values.map((value, at) => below.reduce((sum, one) => sum + (one.values[at] ?? 0), value ?? 0));
+}
+
+// The next number that is easy to read: 1, 1.5, 2, 3, 5 or 8 times a power of ten.
+function roundUp(value: number): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([1, 1.5, 2, 3, 5, 8, 10].find((step) => step * power >= value * 0.999) ?? 10) * power;
+}
+
+function drawMost(plot: UPlot, format: (value: number) => string, colour: string): void {
+  const { ctx, bbox } = plot;
+  const most = plot.scales.y?.max;
+  if (most === undefined) return;
+  ctx.save();
+  ctx.fillStyle = colour;
+  ctx.font = `${10 * devicePixelRatio}px sans-serif`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "bottom";
+  ctx.fillText(format(most), bbox.left + bbox.width, bbox.top - 2 * devicePixelRatio);
+  ctx.restore();
 }
 
 function drawMarks(plot: UPlot, marks: readonly number[], colour: string): void {
