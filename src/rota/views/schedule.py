@@ -102,7 +102,9 @@ class LintResult(Shape, frozen=True):
     """Remarks on the schedules that are not paused, and how many those are."""
 
     schedules: int
-    findings: list[schedule_lint.Finding]
+    """How many schedules are not paused."""
+    findings: list[schedule_lint.LintFinding]
+    """What was found."""
 
 
 def lint(view: View, namespace: str, app: str | None) -> LintResult:

@@ -94,7 +94,10 @@ class ScheduleDays(Shape, frozen=True):
     is_capped: bool
 
 
-def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str], limit: int) -> TicksOfAll:
+def ticks(
+    view: View, namespace: str, low: int, high: int, names: Sequence[str], limit: int, merge: int | None = None
+) -> TicksOfAll:
+    """With `merge`, neighbours with one outcome are one item, of schedules with more ticks than that."""
     rows = schedule_reader.schedules(view, namespace, most=MOST_SCHEDULES + 1)
     is_capped = len(rows) > MOST_SCHEDULES
     rows = [row for row in rows[:MOST_SCHEDULES] if not names or row.name in names or str(row.id) in names]
@@ -108,6 +111,8 @@ def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str],
     items = [_past(by_id[row.schedule], row) for row in past]
     items += [_to_come(by_id[id], at) for id, ats in planned.items() for at in ats]
     items.sort(key=lambda one: (one.at, one.schedule_id))
+    if merge is not None:
+        items = _merged(items, merge)
     sparse = [(row.at, row.count) for row in past if row.schedule not in dense]
     sparse += [(at, 1) for id, ats in planned.items() if id not in dense for at in ats]
     found = tick_range.quarters(sparse, [by_id[id].spec for id in sorted(dense)], low, high)
@@ -119,6 +124,27 @@ def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str],
         dense=[str(id) for id in sorted(dense)],
         quarters=[Quarter(moment(low + place * QUARTER), count) for place, count in enumerate(found)],
     )
+
+
+def _merged(items: Sequence[TickOfAll], most: int) -> list[TickOfAll]:
+    """An item that stands for several has no execution."""
+    rows = Counter(one.schedule_id for one in items)
+    found: list[TickOfAll] = []
+    latest: dict[str, int] = {}
+    for one in items:
+        place = latest.get(one.schedule_id)
+        if rows[one.schedule_id] > most and place is not None and _is_alike(found[place], one):
+            before = found[place]
+            count = before.count + one.count
+            found[place] = msgspec.structs.replace(before, until=one.until, count=count, execution_id=None)
+        else:
+            latest[one.schedule_id] = len(found)
+            found.append(one)
+    return found
+
+
+def _is_alike(before: TickOfAll, after: TickOfAll) -> bool:
+    return (before.outcome, before.status) == (after.outcome, after.status)
 
 
 def days(view: View, namespace: str, row: ScheduleRow, low: int) -> ScheduleDays:
