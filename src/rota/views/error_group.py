@@ -45,7 +45,7 @@ class ErrorGroup(Shape, frozen=True):
     """Dead letters with the same error. `message` has a question mark in place of each value that differs.
 
     `fingerprint` is null for letters without an error, such as those of crashed workers. `place` is the file and the
-    function that raised. `isNew` says that the first one came within a day.
+    innermost function of the user's own code that was being called. `isNew` says that the first one came within a day.
     """
 
     fingerprint: str | None
