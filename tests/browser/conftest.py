@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, sync_playwright
 
 from tests.browser.site import Shop, fill
 
@@ -26,11 +26,19 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """One for each test: the end of a browser ends its streams at once, and the end of a context waits for them."""
     path = shutil.which("chromium")
     assert path is not None, "these tests need chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    found = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    yield found
+    found.close()
 
 
 @pytest.fixture
@@ -53,5 +61,4 @@ def page(browser: Browser, shop: Shop) -> Iterator[Page]:
     page.on("request", on_request)
     page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
     yield page
-    context.close()
     assert troubles == []
