@@ -77,8 +77,8 @@ function Expected({ forecast }: { forecast: Forecast }) {
   if (forecast.heldBy !== null && forecast.usualS !== null)
     return (
       <>
-        With one slot, {count(place)} × {duration(forecast.usualS)}: ends about {duration(place * forecast.usualS)}{" "}
-        after what holds it back is gone.
+        With one slot and {duration(forecast.usualS)} for each, it starts about{" "}
+        {duration((place - 1) * forecast.usualS)} after what holds it back is gone.
       </>
     );
   if (forecast.heldBy !== null) return <>It starts only after what holds it back is gone.</>;

@@ -7,6 +7,7 @@ import type { MenuEntry } from "../../components/MoreMenu";
 import { MoreMenu } from "../../components/MoreMenu";
 import { useAction } from "../../hooks/useAction";
 import { useKeys } from "../../hooks/useKeys";
+import { useIsPhone } from "../../hooks/useMedia";
 import { hasEnded } from "../../lib/states";
 import type { Execution } from "./attempt";
 import { ChangesDialog } from "./ChangesDialog";
@@ -24,6 +25,7 @@ interface Actions {
 // What the viewer may do with the execution as it is. A step of a run is not replayed: the run is retried.
 export function useActions(execution: Execution, isDead: boolean): Actions {
   const may = useMay();
+  const isPhone = useIsPhone();
   const [asked, setAsked] = useState<Asked | null>(null);
   const [, go] = useLocation();
   const id = execution.executionId;
@@ -47,6 +49,7 @@ export function useActions(execution: Execution, isDead: boolean): Actions {
   });
   const isPrimary = execution.status === "failed";
   const entries: MenuEntry[] = [
+    ...(canReplay && isPhone ? [{ label: "Replay with changes…", run: ask("changes") }] : []),
     { label: "Copy the id", icon: "copy", run: () => void navigator.clipboard.writeText(id) },
     {
       label: "Copy the command rota show",
@@ -66,7 +69,7 @@ export function useActions(execution: Execution, isDead: boolean): Actions {
           Replay…
         </Button>
       )}
-      {canReplay && <Button onClick={ask("changes")}>Replay with changes…</Button>}
+      {canReplay && !isPhone && <Button onClick={ask("changes")}>Replay with changes…</Button>}
       {operates && isDead && !isStep && <Button onClick={ask("discard")}>Discard…</Button>}
       {operates && isEnded && isStep && <Button onClick={() => go(`/runs/${execution.runId}`)}>Open the run</Button>}
       {canWait && ["scheduled", "retrying"].includes(execution.status) && (
