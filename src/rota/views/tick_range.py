@@ -33,24 +33,32 @@ class TickOfAll(Shape, frozen=True):
     """
 
     at: datetime
+    """The time of the tick, or of the first one."""
     until: datetime
+    """The time of the last one; the same as `at` for one tick."""
     count: int
+    """How many ticks in a row have this outcome."""
     schedule_id: str
     schedule: str
+    """The name of the schedule."""
     app: str
     job: str
     outcome: str
+    """What became of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
     is_planned: bool
     """Whether the tick is still to come."""
     execution_id: str | None
     status: Status | None
+    """The status of its execution; null until that has ended."""
 
 
 class Quarter(Shape, frozen=True):
     """How many ticks there are in a quarter hour."""
 
     at: datetime
+    """When the quarter hour begins."""
     count: int
+    """How many ticks it has."""
 
 
 class TicksOfAll(Shape, frozen=True):
@@ -62,7 +70,9 @@ class TicksOfAll(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     items: list[TickOfAll]
+    """The ticks, oldest first."""
     is_capped: bool
+    """Whether some ticks are left out."""
     dense: list[str]
     """The ids of schedules with more ticks than the list has."""
     quarters: list[Quarter]
@@ -75,7 +85,7 @@ class ScheduleDay(Shape, frozen=True):
     day: str
     """The date, in the zone of the schedule."""
     worst: str
-    """The worst outcome of the day."""
+    """The worst state of its ticks: `missed`, `failed`, `overlap` … to `success`."""
     ticks: int
     """How many ticks the day had."""
     outcomes: dict[str, int]
@@ -86,12 +96,15 @@ class ScheduleDays(Shape, frozen=True):
     """Days with ticks, oldest first; `incomplete` are those with ticks that did not run or failed."""
 
     tz: str
+    """The time zone of the days."""
     items: list[ScheduleDay]
+    """The days with ticks, oldest first."""
     complete: int
-    """On how many days every tick ran."""
+    """On how many days no tick was left out or failed."""
     incomplete: int
-    """On how many days a tick did not run."""
+    """On how many days a tick was left out or failed."""
     is_capped: bool
+    """Whether there are more ticks than were counted."""
 
 
 def ticks(

@@ -11,10 +11,10 @@ export interface Line {
   label: string;
   // One per time; null where nothing is known.
   values: readonly (number | null)[];
-  // A token: success, failed, running, ink, ink-3.
+  // A token: success, failed, running, ink, ink-3. Bars are stacked, the first line at the bottom.
   colour: string;
-  // stacked: bars on top of the lines with bars that follow. band: an area without a line, such as what is usual.
-  kind?: "line" | "dashed" | "area" | "band" | "bars" | "stacked";
+  // A band is an area without a line, such as what is usual.
+  kind?: "line" | "dashed" | "area" | "band" | "bars";
 }
 
 export interface ChartProps {
@@ -47,7 +47,7 @@ export default function Chart(props: ChartProps) {
   const [hasTable, setTable] = useState(false);
   const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join();
   const plot = useRef<UPlot | null>(null);
-  const data = [times, ...lines.map((_, index) => drawn(lines, index))] as UPlot.AlignedData;
+  const data = [times, ...plotted(lines).map((line) => line.values)] as UPlot.AlignedData;
   const held = useRef(data);
   held.current = data;
 
@@ -149,7 +149,7 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
         values: (_plot, at) => at.map((value) => (isSmall ? "" : latest.current.format(value))),
       },
     ],
-    series: [{}, ...lines.map((line) => seriesOf(line, colourOf))],
+    series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
     hooks: {
       draw: [
         (plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3")),
@@ -160,17 +160,31 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
   };
 }
 
+// The highest stack is drawn first, and the others over it.
+function plotted(lines: readonly Line[]): Line[] {
+  const bars = lines.filter((line) => line.kind === "bars");
+  const stacked = bars.map((line, index) => ({
+    ...line,
+    values: line.values.map((_, at) => bars.slice(0, index + 1).reduce((sum, one) => sum + (one.values[at] ?? 0), 0)),
+  }));
+  return [...stacked.reverse(), ...lines.filter((line) => line.kind !== "bars")];
+}
+
 function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series {
-  const isQuiet = line.kind === "bars" && line.colour === "success";
-  const colour = isQuiet ? mixed(colourOf("success"), colourOf("panel"), 0.55) : colourOf(line.colour);
-  const isBars = line.kind === "bars" || line.kind === "stacked";
-  const isFilled = isBars || line.kind === "band";
+  const colour = colourOf(line.colour);
+  const isBars = line.kind === "bars";
   return {
     label: line.label,
     stroke: colour,
-    width: isFilled ? 0 : 1.5,
+    width: isBars || line.kind === "band" ? 0 : 1.5,
     dash: line.kind === "dashed" ? [3, 3] : undefined,
-    fill: isFilled ? colour : line.kind === "area" ? `${colour}26` : undefined,
+    fill: isBars
+      ? barColour(line.colour, colourOf)
+      : line.kind === "band"
+        ? colour
+        : line.kind === "area"
+          ? `${colour}26`
+          : undefined,
     paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
     points: { show: false },
   };
@@ -180,21 +194,6 @@ function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series
 function isAtEdge(plot: UPlot, seconds: number): boolean {
   const x = plot.valToPos(seconds, "x");
   return x < EDGE || x > plot.over.clientWidth - EDGE;
-}
-
-// Of two colours such as #14805e, opaque, so that bars below do not shine through.
-function mixed(first: string, second: string, share: number): string {
-  const parts = (colour: string) => [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
-  const [one, other] = [parts(first), parts(second)];
-  return `rgb(${one.map((value, at) => Math.round(value * share + (other[at] ?? 0) * (1 - share))).join(" ")})`;
-}
-
-// The heights at which a line is drawn: its values, and for stacked bars those below it as well.
-function drawn(lines: readonly Line[], index: number): readonly (number | null)[] {
-  const line = lines[index];
-  if (line?.kind !== "stacked") return line?.values ?? [];
-  const below = lines.slice(index + 1).filter((one) => one.kind === "bars" || one.kind === "stacked");
-  return line.values.map((value, at) => below.reduce((sum, one) => sum + (one.values[at] ?? 0), value ?? 0));
 }
 
 // The next number that is easy to read: 1, 1.5, 2, 3, 5 or 8 times a power of ten.
@@ -215,6 +214,11 @@ function drawMost(plot: UPlot, format: (value: number) => string, colour: string
   ctx.textBaseline = "bottom";
   ctx.fillText(format(most), bbox.left + bbox.width, bbox.top - 2 * devicePixelRatio);
   ctx.restore();
+}
+
+// Success is quiet, also in a bar.
+function barColour(token: string, colourOf: (token: string) => string): string {
+  return token === "success" ? `color-mix(in srgb, ${colourOf(token)} 55%, ${colourOf("panel")})` : colourOf(token);
 }
 
 function drawMarks(plot: UPlot, marks: readonly number[], colour: string): void {

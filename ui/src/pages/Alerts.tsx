@@ -61,11 +61,13 @@ function Cards({ findings }: { findings: readonly Finding[] }) {
       {rows.length === 0 ? (
         <Empty title="None of this severity" />
       ) : (
-        <ul {...hold}>
-          {rows.map(({ key, item, isGone }) => (
-            <FindingCard key={key} finding={item} isGone={isGone} />
-          ))}
-        </ul>
+        <div {...hold}>
+          <ul>
+            {rows.map(({ key, item, isGone }) => (
+              <FindingCard key={key} finding={item} isGone={isGone} />
+            ))}
+          </ul>
+        </div>
       )}
     </Panel>
   );

@@ -29,9 +29,12 @@ class TicksQuery(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "fr
     """`from` and `to` are half-open and at most eight days apart. Default: the day in UTC."""
 
     from_: datetime | None = None
+    """The start of the range; by default of this day in UTC."""
     to: datetime | None = None
+    """The end of the range, not included; at most eight days later."""
     schedule: Annotated[tuple[str, ...], msgspec.Meta(description="A name or an id; repeated: any of these.")] = ()
     limit: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 5000
+    """How many ticks the answer has at most."""
     merge: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Of schedules with more ticks than this, neighbours with one outcome are one item with their count."""
 
@@ -46,6 +49,7 @@ class DaysQuery(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "fro
     """`from` is a time, or a duration such as `90d`. Default: 120 days ago."""
 
     from_: datetime | None = None
+    """A time, or a duration such as `90d`; by default 120 days ago."""
     app: str | None = None
 
 

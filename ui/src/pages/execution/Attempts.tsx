@@ -27,7 +27,10 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
       </div>
       <DataTable
         caption="Attempts, newest first"
-        columns={columnsOf(onChoose)}
+        columns={columnsOf(
+          onChoose,
+          attempts.some((attempt) => attempt.usage !== null),
+        )}
         rows={rows}
         rowKey={(attempt) => String(attempt.fence)}
         isOn={(attempt) => attempt.fence === chosen}
@@ -37,8 +40,8 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
   );
 }
 
-function columnsOf(onChoose: (fence: number) => void): Column<Attempt>[] {
-  return [
+function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean): Column<Attempt>[] {
+  const columns: Column<Attempt>[] = [
     { key: "number", head: "#", width: 40, cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} /> },
     { key: "status", head: "ended as", width: 100, cell: (attempt) => <StateChip status={attempt.status} /> },
     { key: "reason", head: "reason", cell: (attempt) => <span className="d2">{attempt.reason ?? "—"}</span> },
@@ -60,22 +63,27 @@ function columnsOf(onChoose: (fence: number) => void): Column<Attempt>[] {
       cell: (attempt) => <Duration from={attempt.startedAt} to={attempt.completedAt} />,
     },
     { key: "worker", head: "worker", width: 110, cell: (attempt) => <WorkerLink name={attempt.worker} /> },
-    {
-      key: "cpu",
-      head: "cpu",
-      isNumber: true,
-      width: 70,
-      cell: (attempt) => <span className="d2">{<Duration seconds={attempt.usage?.cpu ?? null} />}</span>,
-    },
-    {
-      key: "memory",
-      head: "peak memory",
-      isNumber: true,
-      width: 96,
-      cell: (attempt) => <span className="d2">{<Bytes value={attempt.usage?.peakBytes} />}</span>,
-    },
   ];
+  return hasUsage ? [...columns, ...USAGE] : columns;
 }
+
+// Only of processes of their own.
+const USAGE: readonly Column<Attempt>[] = [
+  {
+    key: "cpu",
+    head: "cpu",
+    isNumber: true,
+    width: 70,
+    cell: (attempt) => <span className="d2">{<Duration seconds={attempt.usage?.cpu ?? null} />}</span>,
+  },
+  {
+    key: "memory",
+    head: "peak memory",
+    isNumber: true,
+    width: 96,
+    cell: (attempt) => <span className="d2">{<Bytes value={attempt.usage?.peakBytes} />}</span>,
+  },
+];
 
 function Choose({ attempt, onChoose }: { attempt: Attempt; onChoose: (fence: number) => void }) {
   return (

@@ -105,12 +105,10 @@ function Press({ check }: { check: Check }) {
     },
   );
   return (
-    <div className={css.remedy}>
-      <span>
-        <Button disabled={send.isBusy} onClick={() => void send.run()}>
-          {label}
-        </Button>
-      </span>
+    <div className="row wrap">
+      <Button disabled={send.isBusy} onClick={() => void send.run()}>
+        {label}
+      </Button>
       <span className="sm d3">{check.text}</span>
     </div>
   );

@@ -38,7 +38,7 @@ export function attemptsOf(execution: Execution, ended: readonly EndedAttempt[])
   const last = found.at(-1)?.fence ?? 0;
   if (execution.status === "running" && execution.fence > last)
     found.push({
-      number: execution.attemptCount + 1,
+      number: Math.max(1, execution.attemptCount),
       fence: execution.fence,
       status: "running",
       reason: null,

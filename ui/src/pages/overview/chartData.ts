@@ -36,7 +36,7 @@ function ended(stats: Stats, times: readonly number[], success: Values, bad: Val
   const minutes = stats.step / 60;
   const each = (values: Values) => values.map((value) => (value === null ? null : value / minutes));
   const succeeded: Line = { label: "success", values: each(success), colour: "success", kind: "bars" };
-  const broken: Line = { label: "failed", values: each(bad), colour: "failed", kind: "stacked" };
+  const broken: Line = { label: "failed", values: each(bad), colour: "failed", kind: "bars" };
   const now = numbers.endedPerMinute ?? 0;
   const usual = numbers.usualEndedPerMinute;
   return {
@@ -44,7 +44,7 @@ function ended(stats: Stats, times: readonly number[], success: Values, bad: Val
     value: perMinute(now),
     note: usual === null ? "in the last 15 minutes" : `usually ${perMinute(usual)}`,
     times,
-    lines: [broken, succeeded],
+    lines: [succeeded, broken],
     main: { ...succeeded, label: "ended", colour: "ink-2", values: sums(each(success), each(bad)) },
     legend: [succeeded, broken],
     sentence: `Executions that ended per minute: ${perMinute(now)} now.`,
