@@ -8,7 +8,7 @@ import { serverNow } from "../../hooks/useNow";
 import { useUrlState } from "../../hooks/useUrlState";
 import { plural } from "../../lib/format";
 import { dayWords, plusDays } from "./days";
-import { NOT_RUN, type Schedule } from "./words";
+import type { Schedule } from "./words";
 
 export const SHOWN_DAYS = 112;
 
@@ -62,7 +62,7 @@ function squaresOf({ items, tz }: Answer<"/schedules/{schedule}/days">): Day[] {
 function sumOf(data: Answer<"/schedules/{schedule}/days">): string {
   const total = data.complete + data.incomplete;
   const notRun = notRunOf(data);
-  const failed = data.incomplete - notRun;
+  const failed = Math.max(0, data.incomplete - notRun);
   if (total === 0) return "No tick in these days.";
   if (data.incomplete === 0) return `${plural(total, "day")} with ticks, all complete.`;
   const parts = [
@@ -73,7 +73,9 @@ function sumOf(data: Answer<"/schedules/{schedule}/days">): string {
   return `${plural(total, "day")} with ticks: ${parts.join(", ")}.`;
 }
 
-// Days with a tick that started nothing. The others that are not complete have failures.
+const MISSED = ["overlap", "missed", "outside_window", "unknown_job"];
+
+// Days with a tick that should have started something and did not. The others that are not complete have failures.
 function notRunOf({ items }: Answer<"/schedules/{schedule}/days">): number {
-  return items.filter((day) => NOT_RUN.some((outcome) => outcome in day.outcomes)).length;
+  return items.filter((day) => MISSED.some((outcome) => outcome in day.outcomes)).length;
 }

@@ -27,7 +27,8 @@ export function Tokens() {
         <Panel
           title="Tokens"
           note={items.length === 0 ? undefined : "callers use one in the header Authorization"}
-          right={<Button onClick={() => setCreating(true)}>New token…</Button>}
+          // The first token locks out all who have none, this page too: it is made where the database is.
+          right={items.length > 0 && <Button onClick={() => setCreating(true)}>New token…</Button>}
           isFlush
         >
           {items.length === 0 ? (
