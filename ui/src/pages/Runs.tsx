@@ -66,7 +66,7 @@ function Nothing({ isNarrowed }: { isNarrowed: boolean }) {
   return (
     <Empty title="No run yet">
       <span>A run is one start of a workflow: a graph of steps. Declare one with @app.workflow, and start it:</span>
-      <CopyCommand command="rota run start WORKFLOW" />
+      <CopyCommand command="rota start WORKFLOW" />
     </Empty>
   );
 }
