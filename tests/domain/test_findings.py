@@ -269,3 +269,9 @@ def test_what_fails_comes_before_what_was_stopped_and_that_before_what_is_late()
         "lanes": [lane(job="render", ready=500)],
     }
     assert kinds(**facts) == ["no_worker", "failing", "schedule_overdue", "job_paused", "long_running"]
+
+
+def test_ticks_that_overlap_come_after_what_a_person_has_stopped() -> None:
+    row = LeftOut(3, "shop", "sync", "sync_stock", "overlap", 900, 9, NOW - HOUR, NOW - MINUTE, "overlap", None)
+    paused = QueueState("pay", NOW - MINUTE, "oncall", None)
+    assert kinds(left_out=[row], queues=[paused], lanes=[lane(is_paused=True)]) == ["queue_paused", "ticks_overlap"]

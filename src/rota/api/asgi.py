@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rota.api import body, guard, problem, query
+from rota.api.access_log import AccessLog
 from rota.api.answer import EVENT_STREAM, Answer
 from rota.api.auth import Authenticator
 from rota.api.body import Gone
@@ -37,7 +38,6 @@ _SECURITY = {
 }
 """Headers of every answer that does not have its own."""
 log = logging.getLogger("rota.api")
-access_log = logging.getLogger("rota.access")
 
 
 class Api:
@@ -45,7 +45,7 @@ class Api:
 
     def __init__(self, services: Services, table: Table) -> None:
         self.services, self.table = services, table
-        self.authenticator = Authenticator(services)
+        self.authenticator, self._access_log = Authenticator(services), services.part(AccessLog)
         services.routes, services.feed = table.routes, Feed(services)
         services.grant_of, services.forget_grants = self.authenticator.caller, self.authenticator.forget
 
@@ -83,15 +83,8 @@ class Api:
         took_ms = (self.services.clock.monotonic() - begun) * 1000
         # Values of parameters may be secrets.
         shown = request.path + ("?…" if request.raw_query else "")
-        access_log.info(
-            "%s %s %d %.1fms %s %s %s",
-            request.method,
-            shown,
-            status,
-            took_ms,
-            request.address,
-            request.actor,
-            request.id,
+        self._access_log.note(
+            f"{request.method} {shown} {status} {took_ms:.1f}ms {request.address} {request.actor} {request.id}"
         )
 
     async def _answer(self, request: _Request, receive: body.Receive) -> Answer:

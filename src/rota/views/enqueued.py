@@ -33,6 +33,7 @@ class Enqueued(Shape, frozen=True):
     created_at: datetime
     run_at: datetime
     started_at: datetime | None
+    """When its last attempt started; null before that."""
     completed_at: datetime | None
     tags: list[str] | None
     run_id: str | None
@@ -46,6 +47,7 @@ class EnqueuedMany(Shape, frozen=True):
     """The executions that answer for an array, in its order."""
 
     items: list[Enqueued]
+    """One for each execution of the request, in its order."""
 
 
 def of_new(accepted: Accepted, header: Header, job_id: str, base: int) -> Enqueued:

@@ -13,7 +13,8 @@ export interface Line {
   values: readonly (number | null)[];
   // A token: success, failed, running, ink, ink-3. Bars are stacked, the first line at the bottom.
   colour: string;
-  kind?: "line" | "dashed" | "area" | "bars";
+  // A band is an area without a line, such as what is usual.
+  kind?: "line" | "dashed" | "area" | "band" | "bars";
 }
 
 export interface ChartProps {
@@ -29,8 +30,12 @@ export interface ChartProps {
   marks?: readonly number[];
   // Charts with the same name share one cursor.
   cursor?: string;
+  // Without an axis of values: the largest value stands above the chart instead. For several charts in a row.
+  isSmall?: boolean;
   onCursor?: (index: number | null) => void;
 }
+
+const EDGE = 16;
 
 export default function Chart(props: ChartProps) {
   const { times, lines, sentence, height = 96 } = props;
@@ -114,7 +119,7 @@ function DataOf({ times, lines, sentence, format, zone }: ChartProps & { zone: "
 function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", element: HTMLElement): UPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const colourOf = (token: string) => style.getPropertyValue(`--${token}`).trim();
-  const { lines, height = 96, cursor } = latest.current;
+  const { lines, height = 96, cursor, isSmall = false } = latest.current;
   const axis = { stroke: colourOf("ink-3"), font: "11px sans-serif", ticks: { show: false } };
   return {
     width: element.clientWidth,
@@ -126,26 +131,30 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
       points: { size: 5 },
     },
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), zoneName(zone)),
-    scales: { y: { range: (_plot, _least, most) => [0, Math.max(most, 1e-9) * 1.1] } },
+    padding: isSmall ? [14, 0, 0, 0] : undefined,
+    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : Math.max(most, 1e-9) * 1.1] } },
     axes: [
       {
         ...axis,
         grid: { show: false },
         size: 20,
         space: 60,
-        values: (_plot, at) => at.map((s) => clockTime(new Date(s * 1000), zone)),
+        values: (plot, at) => at.map((s) => (isSmall && isAtEdge(plot, s) ? "" : clockTime(new Date(s * 1000), zone))),
       },
       {
         ...axis,
         grid: { stroke: colourOf("line"), width: 1 },
-        size: 44,
-        space: 36,
-        values: (_plot, at) => at.map((value) => latest.current.format(value)),
+        size: isSmall ? 0 : 44,
+        space: isSmall ? 30 : 36,
+        values: (_plot, at) => at.map((value) => (isSmall ? "" : latest.current.format(value))),
       },
     ],
     series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
     hooks: {
-      draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3"))],
+      draw: [
+        (plot) => drawMarks(plot, latest.current.marks ?? [], colourOf("ink-3")),
+        (plot) => isSmall && drawMost(plot, latest.current.format, axis.stroke),
+      ],
       setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
     },
   };
@@ -167,12 +176,44 @@ function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series
   return {
     label: line.label,
     stroke: colour,
-    width: isBars ? 0 : 1.5,
+    width: isBars || line.kind === "band" ? 0 : 1.5,
     dash: line.kind === "dashed" ? [3, 3] : undefined,
-    fill: isBars ? barColour(line.colour, colourOf) : line.kind === "area" ? `${colour}26` : undefined,
+    fill: isBars
+      ? barColour(line.colour, colourOf)
+      : line.kind === "band"
+        ? colour
+        : line.kind === "area"
+          ? `${colour}26`
+          : undefined,
     paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
     points: { show: false },
   };
+}
+
+// A label there would be cut off.
+function isAtEdge(plot: UPlot, seconds: number): boolean {
+  const x = plot.valToPos(seconds, "x");
+  return x < EDGE || x > plot.over.clientWidth - EDGE;
+}
+
+// The next number that is easy to read: 1, 1.5, 2, 3, 5 or 8 times a power of ten.
+function roundUp(value: number): number {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([1, 1.5, 2, 3, 5, 8, 10].find((step) => step * power >= value * 0.999) ?? 10) * power;
+}
+
+function drawMost(plot: UPlot, format: (value: number) => string, colour: string): void {
+  const { ctx, bbox } = plot;
+  const most = plot.scales.y?.max;
+  if (most === undefined) return;
+  ctx.save();
+  ctx.fillStyle = colour;
+  ctx.font = `${10 * devicePixelRatio}px sans-serif`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "bottom";
+  ctx.fillText(format(most), bbox.left + bbox.width, bbox.top - 2 * devicePixelRatio);
+  ctx.restore();
 }
 
 // Success is quiet, also in a bar.

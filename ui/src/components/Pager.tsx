@@ -7,18 +7,20 @@ interface Props {
   children?: ReactNode;
   newer?: () => void;
   older?: () => void;
+  // Of the two buttons, for a list that is not in the order of time.
+  words?: readonly [string, string];
 }
 
 // The foot of a list: one page forward or back. There are no page numbers, because there is no total.
-export function Pager({ children, newer, older }: Props) {
+export function Pager({ children, newer, older, words = ["Newer", "Older"] }: Props) {
   return (
     <div className={css.pager}>
       <span className="sm d2 gr">{children}</span>
       <Button icon="left" disabled={newer === undefined} onClick={newer}>
-        Newer
+        {words[0]}
       </Button>
       <Button icon="right" disabled={older === undefined} onClick={older}>
-        Older
+        {words[1]}
       </Button>
     </div>
   );

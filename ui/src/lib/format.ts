@@ -29,7 +29,7 @@ export function percent(share: number): string {
 }
 
 export function rate(perSecond: number): string {
-  if (perSecond === 0) return "0";
+  if (perSecond < 0.005) return "0";
   return perSecond < 0.1 ? perSecond.toFixed(2) : oneDigit(perSecond);
 }
 

@@ -1,4 +1,4 @@
-import type { Answer, Item } from "../api/types";
+import type { Answer } from "../api/types";
 import { Page } from "../app/Page";
 import { CopyCommand } from "../components/CopyCommand";
 import { Panel } from "../components/Panel";
@@ -9,10 +9,8 @@ import { useApi } from "../hooks/useApi";
 import { rangeWords, useTimeRange } from "../hooks/useTimeRange";
 import { plural } from "../lib/format";
 import { EnoughSlots } from "./workers/EnoughSlots";
-import { WorkerTable } from "./workers/WorkerTable";
-import { isStopped, troubleOf } from "./workers/words";
-
-type Worker = Item<"/workers">;
+import { lackingPools, WorkerTable } from "./workers/WorkerTable";
+import { isStopped, troubleOf, type Worker } from "./workers/words";
 
 export default function Workers() {
   const { since } = useTimeRange();
@@ -20,12 +18,14 @@ export default function Workers() {
   const load = useApi("/load", {}, { live: ["pulse"], everyMs: 5000 });
   const all = workers.data?.items ?? [];
   return (
-    <Page title="Workers" context={<RangePicker />} verdict={workers.data && verdictOf(all)}>
+    <Page title="Workers" context={<RangePicker />} verdict={workers.data && verdictOf(all, load.data)}>
       <Loaded what="Workers" query={workers}>
         {({ items }) => (
           <div className="stack">
-            <Verdict text={verdictOf(items)} support={supportOf(items, since)} />
-            <Panel isFlush>{items.length === 0 ? <NoWorkers /> : <WorkerTable workers={items} since={since} />}</Panel>
+            <Verdict text={verdictOf(items, load.data)} support={supportOf(items, since)} />
+            <Panel isFlush>
+              {items.length === 0 ? <NoWorkers /> : <WorkerTable workers={items} since={since} load={load.data} />}
+            </Panel>
           </div>
         )}
       </Loaded>
@@ -47,19 +47,22 @@ function NoWorkers() {
   );
 }
 
-function verdictOf(workers: readonly Worker[]): string {
+function verdictOf(workers: readonly Worker[], load: Answer<"/load"> | undefined): string {
   const live = workers.filter((worker) => !isStopped(worker));
-  const bad = live.filter((worker) => troubleOf(worker) !== null);
+  const bad = live.filter((worker) => troubleOf(worker) !== null).length;
+  const lacking = lackingPools(load).size;
+  const pools = lacking === 0 ? "" : `, ${lacking} ${lacking === 1 ? "pool lacks" : "pools lack"} a worker`;
   if (live.length === 0) return "No worker is at work";
-  if (bad.length > 0)
-    return `${bad.length} of ${plural(live.length, "worker")} ${bad.length === 1 ? "has" : "have"} trouble`;
-  return `${plural(live.length, "worker")} at work, no trouble`;
+  if (bad > 0) return `${bad} of ${plural(live.length, "worker")} ${bad === 1 ? "has" : "have"} trouble${pools}`;
+  return `${plural(live.length, "worker")} at work${pools === "" ? ", no trouble" : pools}`;
 }
 
 function supportOf(workers: readonly Worker[], since: string): string {
   const live = workers.filter((worker) => !isStopped(worker));
   const busy = live.reduce((sum, worker) => sum + worker.busy, 0);
   const slots = live.reduce((sum, worker) => sum + worker.slots, 0);
-  const gone = workers.length - live.length;
-  return `${busy} of ${plural(slots, "slot")} busy · ${gone === 0 ? "none" : gone} stopped in the ${rangeWords(since)}`;
+  const gone = workers.filter(isStopped);
+  const lost = gone.filter((worker) => worker.state === "lost").length;
+  const words = lost > 0 ? `${lost} lost` : gone.length === 0 ? "none stopped" : `${gone.length} stopped`;
+  return `${busy} of ${plural(slots, "slot")} busy · ${words} in the ${rangeWords(since)}`;
 }

@@ -64,6 +64,7 @@ class EmittedMany(Shape, frozen=True):
     """In the order of the request."""
 
     items: list[Emitted]
+    """One for each event of the request, in its order."""
 
 
 class EventQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):

@@ -36,8 +36,10 @@ class JobsQuery(Page, frozen=True, kw_only=True, rename="camel"):
 
     order: Literal["asc", "desc"] = "asc"
     name: str | None = None
+    """The start of the name."""
     app: list[str] | None = None
     state: list[Literal["active", "paused", "deleted"]] | None = None
+    """`active`, `paused` or `deleted`; `deleted` only alone."""
     origin: list[Literal["code", "api", "file"]] | None = None
     queue: list[str] | None = None
     tag: list[str] | None = None

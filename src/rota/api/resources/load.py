@@ -27,11 +27,15 @@ class LoadQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     app: str | None = None
+    """Only this app."""
     queue: str | None = None
+    """Only this queue."""
     pool: str | None = None
+    """Only this pool."""
     target: str = TARGET
-    """How long an execution should wait at most, in seconds or as text."""
+    """Within which time the suggested slots should work off what is ready, in seconds or as text."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
+    """How many executions one worker runs at once; by default as live workers do."""
 
 
 async def load(call: Call, query: LoadQuery) -> Answer:

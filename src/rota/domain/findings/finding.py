@@ -51,7 +51,7 @@ class Unit(StrEnum):
 
 
 _STANDS_STILL = {Kind.QUEUE_PAUSED, Kind.JOB_PAUSED, Kind.RUN_PAUSED, Kind.APPROVAL_OVERDUE}
-_LATE = {Kind.LONG_RUNNING, Kind.WORKER_LATE, Kind.DEAD_LETTERS}
+_LATE = {Kind.TICKS_OVERLAP, Kind.LONG_RUNNING, Kind.WORKER_LATE, Kind.DEAD_LETTERS}
 
 
 class Subject(msgspec.Struct, frozen=True):

@@ -1,15 +1,15 @@
 import { useState } from "react";
 import { change } from "../../api/client";
 import { useMay } from "../../api/session";
-import type { Item } from "../../api/types";
+
 import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
 import { plural } from "../../lib/format";
-import { isStopped } from "./words";
+import { isStopped, type Worker } from "./words";
 
 // Asks, and then drains. It is absent for those who may not, and where there is nothing to drain.
-export function DrainButton({ worker }: { worker: Item<"/workers"> }) {
+export function DrainButton({ worker, isSmall = true }: { worker: Worker; isSmall?: boolean }) {
   const may = useMay();
   const [isAsking, setAsking] = useState(false);
   const [hasAsked, setAsked] = useState(false);
@@ -27,7 +27,7 @@ export function DrainButton({ worker }: { worker: Item<"/workers"> }) {
   };
   return (
     <>
-      <Button isSmall onClick={() => setAsking(true)}>
+      <Button isSmall={isSmall} onClick={() => setAsking(true)}>
         Drain…
       </Button>
       {isAsking && (

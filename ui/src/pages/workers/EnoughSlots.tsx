@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import type { Answer } from "../../api/types";
 import { Count } from "../../components/Count";
 import { type Column, DataTable } from "../../components/DataTable";
@@ -9,7 +10,15 @@ import { rate } from "../../lib/format";
 type Group = Answer<"/load">["groups"][number];
 
 const COLUMNS: readonly Column<Group>[] = [
-  { key: "group", head: "queue and pool", cell: nameOf },
+  {
+    key: "group",
+    head: "queue and pool",
+    cell: (group) => (
+      <Link href={`/queues/${encodeURIComponent(group.queue)}`} className="ln" title={nameOf(group)}>
+        {nameOf(group)}
+      </Link>
+    ),
+  },
   { key: "ready", head: "queued", cell: (group) => <Count value={group.ready} />, isNumber: true, width: 110 },
   {
     key: "in",

@@ -1,31 +1,38 @@
 import { Link } from "wouter";
-import type { Item } from "../../api/types";
+import type { Answer } from "../../api/types";
 import { Bar } from "../../components/Bar";
 import { type Column, DataTable, type Group } from "../../components/DataTable";
 import { MarkChip } from "../../components/StateChip";
-import { Duration, Time } from "../../components/Time";
+import { Age, Duration, Time } from "../../components/Time";
 import { rangeWords } from "../../hooks/useTimeRange";
-import { plural } from "../../lib/format";
+import { count, plural } from "../../lib/format";
 import { DrainButton } from "./DrainButton";
-import { isStopped, offersOf, poolOf, stateOf, troubleOf } from "./words";
+import { Heartbeats } from "./Heartbeats";
+import { endedInWords, isStopped, offersOf, poolOf, stateOf, troubleOf, type Worker } from "./words";
 
-type Worker = Item<"/workers">;
+type Load = Answer<"/load">;
 
 const COLUMNS: readonly Column<Worker>[] = [
-  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 180 },
+  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 170 },
   {
     key: "state",
     head: "state",
     cell: (worker) => <MarkChip {...stateOf(worker)}>{stateOf(worker).word}</MarkChip>,
     width: 180,
   },
-  { key: "offers", head: "offers", cell: (worker) => <span className="sm d2">{offersOf(worker) || "—"}</span> },
-  { key: "slots", head: "slots busy", cell: (worker) => <Use worker={worker} />, width: 200 },
-  { key: "beat", head: "heartbeat", cell: (worker) => <Time at={worker.lastHeartbeat} />, isNumber: true, width: 110 },
+  {
+    key: "offers",
+    head: "offers",
+    cell: (worker) => <span className="sm d2">{offersOf(worker) || "—"}</span>,
+    width: 110,
+  },
+  { key: "slots", head: "slots busy", cell: (worker) => <SlotsOrEnd worker={worker} />, width: 210 },
+  { key: "beat", head: "heartbeats", cell: (worker) => <Heartbeats worker={worker} />, width: 144 },
   {
     key: "up",
     head: "up for",
-    cell: (worker) => <Duration from={worker.startedAt} to={worker.stoppedAt} />,
+    cell: (worker) =>
+      isStopped(worker) ? <Duration from={worker.startedAt} to={worker.stoppedAt} /> : <Age since={worker.startedAt} />,
     isNumber: true,
     width: 90,
   },
@@ -39,12 +46,19 @@ const COLUMNS: readonly Column<Worker>[] = [
   },
 ];
 
-export function WorkerTable({ workers, since }: { workers: readonly Worker[]; since: string }) {
+interface Props {
+  workers: readonly Worker[];
+  since: string;
+  // What waits, to say which pools lack a worker; undefined until it is known.
+  load: Load | undefined;
+}
+
+export function WorkerTable({ workers, since, load }: Props) {
   return (
     <DataTable
       caption="Workers by pool"
       columns={COLUMNS}
-      groups={groupsOf(workers, since)}
+      groups={groupsOf(workers, since, load)}
       rowKey={(worker) => worker.workerId}
       href={addressOf}
       rowHeight={30}
@@ -53,30 +67,59 @@ export function WorkerTable({ workers, since }: { workers: readonly Worker[]; si
   );
 }
 
-function groupsOf(workers: readonly Worker[], since: string): Group<Worker>[] {
+function groupsOf(workers: readonly Worker[], since: string, load: Load | undefined): Group<Worker>[] {
   const live = workers.filter((worker) => !isStopped(worker));
-  const pools = [...new Set(live.map(poolOf))].sort();
-  const groups = pools.map((pool) =>
-    poolGroup(
-      pool,
-      live.filter((worker) => poolOf(worker) === pool),
-    ),
-  );
+  const unserved = lackingPools(load);
+  const pools = [...new Set([...live.map(poolOf), ...unserved.keys()])].sort();
+  const groups = pools.map((pool) => poolGroup(pool, live, unserved.get(pool) ?? 0));
   const stopped = workers.filter(isStopped);
   if (stopped.length > 0)
     groups.push({ key: "stopped", head: { worker: <b>Stopped in the {rangeWords(since)}</b> }, rows: stopped });
   return groups;
 }
 
-function poolGroup(pool: string, rows: readonly Worker[]): Group<Worker> {
+// How many executions wait for each pool that has no slot for them. What is paused waits for other reasons.
+export function lackingPools(load: Load | undefined): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const group of load?.groups ?? [])
+    if (group.ready > 0 && group.slots === 0 && !group.paused)
+      found.set(group.pool, (found.get(group.pool) ?? 0) + group.ready);
+  return found;
+}
+
+function poolGroup(pool: string, live: readonly Worker[], lacking: number): Group<Worker> {
+  const rows = live.filter((worker) => poolOf(worker) === pool);
   const busy = rows.reduce((sum, worker) => sum + worker.busy, 0);
   const slots = rows.reduce((sum, worker) => sum + worker.slots, 0);
   const name = (
     <>
-      <b>Pool {pool}</b> <span className="d3">{plural(rows.length, "worker")}</span>
+      <b>{pool === "default" ? "No pool" : pool === "all" ? "All pools" : `Pool ${pool}`}</b>{" "}
+      <span className="d3">{rows.length === 0 ? "no worker" : plural(rows.length, "worker")}</span>
     </>
   );
-  return { key: `pool ${pool}`, head: { worker: name, slots: <Slots busy={busy} slots={slots} />, beat: "" }, rows };
+  const head = {
+    worker: name,
+    slots: slots === 0 ? "" : <Slots busy={busy} slots={slots} />,
+    beat: trouble(rows, lacking),
+  };
+  return { key: `pool ${pool}`, head, rows };
+}
+
+function trouble(rows: readonly Worker[], lacking: number) {
+  const full = rows.filter((worker) => worker.slots > 0 && worker.busy >= worker.slots);
+  if (lacking > 0)
+    return (
+      <MarkChip icon="octagon-cross" colour="failed">
+        {count(lacking)} queued, no worker can run {lacking === 1 ? "it" : "them"}
+      </MarkChip>
+    );
+  if (full.length > 0)
+    return (
+      <MarkChip icon="triangle" colour="warn">
+        full on {full.map((worker) => worker.name).join(", ")}
+      </MarkChip>
+    );
+  return "";
 }
 
 function addressOf(worker: Worker): string {
@@ -85,19 +128,9 @@ function addressOf(worker: Worker): string {
 
 function Name({ worker }: { worker: Worker }) {
   return (
-    <Link href={addressOf(worker)} className="ln">
+    <Link href={addressOf(worker)} className="ln" title={worker.name}>
       {worker.name}
     </Link>
-  );
-}
-
-// A worker that has stopped holds nothing any more.
-function Use({ worker }: { worker: Worker }) {
-  if (!isStopped(worker)) return <Slots busy={worker.busy} slots={worker.slots} />;
-  return (
-    <span className="sm d2">
-      stopped at <Time at={worker.stoppedAt} />
-    </span>
   );
 }
 
@@ -117,13 +150,34 @@ function Slots({ busy, slots }: { busy: number; slots: number }) {
   );
 }
 
-function Code({ worker }: { worker: Worker }) {
-  const trouble = troubleOf(worker);
+function SlotsOrEnd({ worker }: { worker: Worker }) {
+  if (!isStopped(worker)) return <Slots busy={worker.busy} slots={worker.slots} />;
+  const words = endedInWords(worker);
   return (
-    <span className="sm d2" title={trouble ?? undefined}>
-      {trouble ?? <span className="mono">{worker.version}</span>}
+    <span className="sm d2" title={words}>
+      {words}
     </span>
   );
+}
+
+function Code({ worker }: { worker: Worker }) {
+  if (isStopped(worker))
+    return (
+      <span className="sm d2" title={worker.ended?.cause ?? undefined}>
+        <Time at={worker.stoppedAt} />
+        {worker.ended?.cause ? `, ${worker.ended.cause}` : ""}
+      </span>
+    );
+  const words = troubleOf(worker);
+  return (
+    <span className="sm d2" title={words ?? undefined}>
+      {words ?? <span className="mono">{codeOf(worker)}</span>}
+    </span>
+  );
+}
+
+function codeOf(worker: Worker): string {
+  return worker.deploy === null ? worker.version : `${worker.version}, deploy ${worker.deploy}`;
 }
 
 function OnPhone({ worker }: { worker: Worker }) {
@@ -137,7 +191,7 @@ function OnPhone({ worker }: { worker: Worker }) {
       </div>
       <div className="row">
         <span className="gr">
-          <Use worker={worker} />
+          <SlotsOrEnd worker={worker} />
         </span>
         <DrainButton worker={worker} />
       </div>

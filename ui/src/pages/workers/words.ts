@@ -1,8 +1,9 @@
 import type { Item } from "../../api/types";
 import type { IconName } from "../../components/sprite";
+import { plural } from "../../lib/format";
 import type { Colour } from "../../lib/states";
 
-type Worker = Item<"/workers">;
+export type Worker = Item<"/workers">;
 
 interface StateWords {
   word: string;
@@ -10,42 +11,73 @@ interface StateWords {
   colour: Colour | "warn";
 }
 
+// So many late heartbeats of the last 40 are trouble; one alone is not.
+const LEAST_LATE = 2;
+
 export function isStopped(worker: Worker): boolean {
   return worker.stoppedAt !== null;
+}
+
+// Each one is a digit: by how many periods the heartbeat came late.
+export function lateBeats(worker: Worker): number {
+  return [...worker.heartbeats].filter((beat) => beat !== "0").length;
 }
 
 // What is the matter with a worker, in words; null if nothing is.
 export function troubleOf(worker: Worker): string | null {
   if (isStopped(worker)) return null;
   if (worker.isLost) return "its lease ran out";
-  const trouble = worker.trouble as Record<string, unknown> | null;
-  if (trouble === null || Object.keys(trouble).length === 0) return null;
-  return Object.values(trouble).map(String).join(", ");
+  if (worker.troubleText !== null) return worker.troubleText;
+  const late = lateBeats(worker);
+  if (late < LEAST_LATE) return null;
+  return `${late} of the last ${worker.heartbeats.length} heartbeats were late: its machine or the database is overloaded`;
 }
 
 export function stateOf(worker: Worker): StateWords {
   if (isStopped(worker)) {
-    const isLost = worker.state === "lost";
-    return {
-      word: isLost ? "Lost" : "Stopped",
-      icon: isLost ? "octagon-cross" : "circle-slash",
-      colour: isLost ? "failed" : "rest",
-    };
+    if (worker.state === "lost") return { word: "Lost", icon: "octagon-cross", colour: "failed" };
+    return { word: "Stopped", icon: "circle-slash", colour: "rest" };
   }
   if (worker.isLost) return { word: "Lost", icon: "octagon-cross", colour: "failed" };
-  if (troubleOf(worker) !== null) return { word: "Cannot start processes", icon: "octagon-cross", colour: "failed" };
+  if (worker.troubleText?.startsWith("stands still"))
+    return { word: "Stands still", icon: "octagon-cross", colour: "failed" };
+  if (worker.troubleText !== null) return { word: "Cannot start processes", icon: "octagon-cross", colour: "failed" };
   if (worker.state === "draining") return { word: "Draining", icon: "pause", colour: "warn" };
+  if (lateBeats(worker) >= LEAST_LATE) return { word: "Late heartbeat", icon: "triangle", colour: "warn" };
   if (worker.busy > 0) return { word: "Busy", icon: "disc-play", colour: "running" };
   return { word: "Idle", icon: "dash", colour: "rest" };
 }
 
+interface Offers {
+  pools?: string[];
+  tags?: string[];
+  resources?: Record<string, number>;
+  everything?: boolean;
+}
+
 export function poolOf(worker: Worker): string {
-  const pool = (worker.offers as { pool?: unknown }).pool;
-  return typeof pool === "string" && pool !== "" ? pool : "default";
+  const { pools = [], everything = false } = worker.offers as Offers;
+  return everything ? "all" : pools.join(", ") || "default";
 }
 
 // Tags and resources: "eu, gpu=1".
 export function offersOf(worker: Worker): string {
-  const { tags = [], resources = {} } = worker.offers as { tags?: string[]; resources?: Record<string, number> };
+  const { tags = [], resources = {} } = worker.offers as Offers;
   return [...tags, ...Object.entries(resources).map(([name, amount]) => `${name}=${amount}`)].join(", ");
+}
+
+// What became of the executions that a worker held when it stopped.
+export function endedInWords(worker: Worker): string {
+  const ended = worker.ended;
+  if (ended === null) return worker.state === "lost" ? "what it held is not known" : "finished what it held";
+  if (ended.held === 0) return "held nothing";
+  const parts = [
+    ended.returned === 0
+      ? null
+      : ended.returned === ended.held
+        ? "all given to others"
+        : `${ended.returned} given to others`,
+    ended.failed === 0 ? null : `${ended.failed} failed`,
+  ].filter((part) => part !== null);
+  return `held ${plural(ended.held, "execution")}${parts.length === 0 ? "" : `, ${parts.join(", ")}`}`;
 }

@@ -3,6 +3,7 @@ import { problemOf } from "../../../api/problem";
 import type { Answer } from "../../../api/types";
 import { changeToast, showToast } from "../../../app/toasts";
 import { count } from "../../../lib/format";
+import { signal } from "../../../lib/signal";
 import { type Outcome, outcomeWords, type Target, type Verb, WORDS } from "./verbs";
 
 type Action = Answer<"/actions/{action}">;
@@ -11,6 +12,9 @@ interface Preview {
   count: number;
   isCapped: boolean;
 }
+
+// The actions of which a toast of this tab says how far they are.
+export const followed = signal<readonly string[]>([]);
 
 const ON = "executions";
 const MOST_PREVIEWED = 100_000;
@@ -63,6 +67,7 @@ export async function follow(begun: Action, verb: Verb, onChange: () => void): P
     action: { label: "Stop", run: stop },
   });
   const toast = showToast(shown(begun));
+  followed.set([...followed.get(), begun.actionId]);
   try {
     let action = begun;
     while (!hasEnded(action)) {

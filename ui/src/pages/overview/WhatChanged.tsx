@@ -1,0 +1,68 @@
+import { Icon } from "../../components/Icon";
+import { useIsPhone } from "../../hooks/useMedia";
+import { rangeWords, useTimeRange } from "../../hooks/useTimeRange";
+import { useUrlState } from "../../hooks/useUrlState";
+import { useZone } from "../../hooks/useZone";
+import { capped } from "../../lib/format";
+import { clockTime } from "../../lib/zone";
+import { withLink } from "../findings/subject";
+import { AllChanges } from "./AllChanges";
+import { type ChangeGroup, foremost, iconOf, wordsOf } from "./changeGroups";
+import css from "./WhatChanged.module.css";
+
+const MOST = 3;
+
+interface Props {
+  groups: readonly ChangeGroup[];
+  number: number;
+  hasMore: boolean;
+}
+
+// The changes that tell most, in one line under the charts, which mark their times.
+export function WhatChanged({ groups, number, hasMore }: Props) {
+  const { since } = useTimeRange();
+  const url = useUrlState();
+  const isPhone = useIsPhone();
+  const shown = foremost(groups, MOST);
+  const isOpen = url.one("changes") !== null;
+  return (
+    <div className={css.changed}>
+      <span className="d2">What changed</span>
+      {shown.length === 0 && <span className="gr d3">Nothing in the {rangeWords(since)}</span>}
+      {shown.length > 0 && (
+        <ul className={css.list}>
+          {shown.map((group) => (
+            <li key={group.key}>
+              <One group={group} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {number > 0 && (
+        <button type="button" className={`ln ${css.all}`} onClick={() => url.set({ changes: "all" })}>
+          {isPhone
+            ? `All ${capped(number, hasMore)}`
+            : `All ${capped(number, hasMore)} changes in the ${rangeWords(since)}`}
+        </button>
+      )}
+      {isOpen && <AllChanges onClose={() => url.set({ changes: null })} />}
+    </div>
+  );
+}
+
+function One({ group }: { group: ChangeGroup }) {
+  const { zone } = useZone();
+  const [first] = group.changes;
+  const text = wordsOf(group);
+  const by = first?.actor == null ? "" : ` by ${first.actor}`;
+  return (
+    <span className="row" title={group.changes.map((change) => change.text).join("\n")}>
+      <Icon name={iconOf(group.kind)} className={group.kind === "worker_lost" ? "c-failed" : ""} />
+      <span className="el">
+        <span className="tab">{clockTime(new Date(group.at), zone)}</span>{" "}
+        {first !== undefined && group.changes.length === 1 ? withLink(text, first.subject) : text}
+        {by}
+      </span>
+    </span>
+  );
+}

@@ -1,0 +1,80 @@
+import type { Item } from "../../api/types";
+import type { IconName } from "../../components/sprite";
+
+export type Change = Item<"/changes">;
+
+// Changes of one kind that one actor made within the same minute, such as the versions of a deploy.
+export interface ChangeGroup {
+  key: string;
+  at: string;
+  kind: Change["kind"];
+  changes: readonly Change[];
+}
+
+const NOUNS: Record<Change["kind"], string> = {
+  version: "versions registered",
+  deploy: "deploys applied",
+  pause: "pauses",
+  resume: "pauses ended",
+  drain: "workers asked to drain",
+  breaker: "changes of breakers",
+  worker_started: "workers started",
+  worker_stopped: "workers stopped",
+  worker_lost: "workers lost",
+  setting: "settings changed",
+};
+const ICONS: Record<Change["kind"], IconName> = {
+  version: "deploy",
+  deploy: "deploy",
+  pause: "pause",
+  resume: "play",
+  drain: "chip",
+  breaker: "bolt",
+  worker_started: "chip",
+  worker_stopped: "chip",
+  worker_lost: "chip",
+  setting: "gear",
+};
+// What explains trouble most often comes first.
+const ORDER: readonly Change["kind"][] = [
+  "worker_lost",
+  "version",
+  "pause",
+  "breaker",
+  "drain",
+  "resume",
+  "deploy",
+  "worker_stopped",
+  "setting",
+  "worker_started",
+];
+
+export function grouped(changes: readonly Change[]): ChangeGroup[] {
+  const groups = new Map<string, Change[]>();
+  for (const change of changes) {
+    const key = `${change.at.slice(0, 16)} ${change.kind} ${change.actor ?? ""}`;
+    groups.set(key, [...(groups.get(key) ?? []), change]);
+  }
+  return [...groups].map(([key, several]) => ({
+    key,
+    at: several.at(-1)?.at ?? "",
+    kind: several[0]?.kind ?? "setting",
+    changes: several,
+  }));
+}
+
+// Those that tell most, newest first.
+export function foremost(groups: readonly ChangeGroup[], most: number): ChangeGroup[] {
+  const ranked = [...groups].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind)).slice(0, most);
+  return groups.filter((group) => ranked.includes(group));
+}
+
+export function wordsOf(group: ChangeGroup): string {
+  const [first] = group.changes;
+  if (first === undefined) return "";
+  return group.changes.length === 1 ? first.text : `${group.changes.length} ${NOUNS[group.kind]}`;
+}
+
+export function iconOf(kind: Change["kind"]): IconName {
+  return ICONS[kind];
+}

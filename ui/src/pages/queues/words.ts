@@ -1,0 +1,56 @@
+import type { Answer } from "../../api/types";
+import type { IconName } from "../../components/sprite";
+import { age } from "../../lib/format";
+import type { Colour } from "../../lib/states";
+
+export type Outlook = Answer<"/outlook">["queues"][number];
+
+interface StateWords {
+  word: string;
+  icon: IconName;
+  colour: Colour | "warn";
+  isQuiet: boolean;
+}
+
+export function stateOf(queue: Outlook): StateWords {
+  if (queue.state === "paused") return { word: "Paused", icon: "pause", colour: "warn", isQuiet: false };
+  if (queue.state === "no_worker")
+    return { word: "No worker", icon: "octagon-cross", colour: "failed", isQuiet: false };
+  return { word: "Active", icon: "tick", colour: "success", isQuiet: true };
+}
+
+// When the queue will be empty, in a word or a length: "now", "4 min", "growing".
+export function emptyIn(queue: Outlook): string {
+  if (queue.outlook === "empties" && queue.emptyInS !== null) return age(queue.emptyInS);
+  return queue.outlook;
+}
+
+// The forecast as a sentence.
+export function forecastOf(queue: Outlook): string {
+  switch (queue.outlook) {
+    case "paused":
+      return queue.ifResumedS === null
+        ? "Nothing starts until it is resumed"
+        : `About ${age(queue.ifResumedS)} to work off once it is resumed`;
+    case "never":
+      return "No live worker can run what waits";
+    case "growing":
+      return "More arrive than end: it grows";
+    case "empties":
+      return queue.emptyInS === null ? "It becomes shorter" : `Empty in about ${age(queue.emptyInS)}`;
+    default:
+      return queue.queued === 0 ? "Nothing waits" : "What waits starts at once";
+  }
+}
+
+// Those that need a look first; then by name, so that rows keep their places.
+export function byNeed(one: Outlook, other: Outlook): number {
+  return needOf(one) - needOf(other) || one.name.localeCompare(other.name);
+}
+
+function needOf(queue: Outlook): number {
+  if (queue.state === "no_worker") return 0;
+  if (queue.outlook === "growing") return 1;
+  if (queue.state === "paused") return 2;
+  return queue.queued > 0 ? 3 : 4;
+}
