@@ -3,6 +3,7 @@ import type { PageProps } from "../app/routes";
 import { Loaded } from "../components/States";
 import { Tabs } from "../components/Tabs";
 import { useApi } from "../hooks/useApi";
+import { useIsPhone } from "../hooks/useMedia";
 import { useUrlState } from "../hooks/useUrlState";
 import { ChangesTab } from "./job/ChangesTab";
 import { Definition } from "./job/Definition";
@@ -33,12 +34,13 @@ export default function JobPage({ params }: PageProps) {
     { live: ["pulse", "changes"], everyMs: 2000, keep: false },
   );
   const job = found.data as Job | undefined;
+  const isPhone = useIsPhone();
   return (
     <Page
       title={<span title={name}>{name}</span>}
       up={UP}
       verdict={job && verdictOf(job)}
-      phoneActions={job && <JobActions job={job} />}
+      phoneActions={job && isPhone ? <JobActions job={job} /> : undefined}
     >
       <Loaded what={`The job ${name}`} query={{ ...found, data: job }}>
         {(loaded) => <Shown key={loaded.jobId} job={loaded} />}

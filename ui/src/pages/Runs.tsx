@@ -49,9 +49,11 @@ export default function Runs() {
                     before={fresh > 0 && cursor === null ? <NewPill number={fresh} onShow={show} /> : undefined}
                   />
                 )}
-                <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
-                  {count(rows.length)} shown
-                </Pager>
+                {(data.previousCursor !== null || data.nextCursor !== null) && (
+                  <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
+                    {count(rows.length)} shown
+                  </Pager>
+                )}
               </>
             )}
           </Loaded>

@@ -31,8 +31,9 @@ export function DependsOn({ job }: { job: Job }) {
 function Drawn({ job, jobs, fits }: { job: Job; jobs: readonly JobRow[]; fits: number }) {
   const [, go] = useLocation();
   const isPhone = useIsPhone();
+  const names = new Map(jobs.map((one) => [one.jobId, one.name]));
   const edges = jobs.flatMap((one) =>
-    one.dependencies.map(upstreamOf).map(({ job: from, on }) => ({ from, to: one.name, on })),
+    one.dependencies.map(upstreamOf).map(({ job: from, on }) => ({ from: names.get(from) ?? from, to: one.name, on })),
   );
   const near = related(job.name, edges);
   const events = (job.on as { event?: string[] } | null)?.event ?? [];

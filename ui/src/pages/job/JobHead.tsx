@@ -1,7 +1,9 @@
 import { Age, Time } from "../../components/Time";
+import { useIsPhone } from "../../hooks/useMedia";
 import { useNow } from "../../hooks/useNow";
 import { duration, secondsBetween } from "../../lib/format";
 import { State } from "../jobs/JobTable";
+import { useNames } from "../jobs/useNames";
 import { whenWords } from "../jobs/words";
 import css from "./Job.module.css";
 import { JobActions } from "./JobActions";
@@ -9,7 +11,8 @@ import type { Job } from "./useRuns";
 
 // The job in a sentence or two, and what to do with it.
 export function JobHead({ job }: { job: Job }) {
-  const when = whenWords(job);
+  const when = whenWords(job, useNames([job]));
+  const isPhone = useIsPhone();
   return (
     <div className="row top wrap">
       <div className="gr" style={{ minWidth: 0 }}>
@@ -31,9 +34,7 @@ export function JobHead({ job }: { job: Job }) {
           )}
         </p>
       </div>
-      <span className="not-phone">
-        <JobActions job={job} />
-      </span>
+      {!isPhone && <JobActions job={job} />}
     </div>
   );
 }

@@ -5,12 +5,13 @@ import { MarkChip, StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { duration, percent } from "../../lib/format";
 import { Outcomes } from "./Outcomes";
-import { addressOf, type JobRow, quantile, successOf, whenWords } from "./words";
+import { useNames } from "./useNames";
+import { addressOf, type JobRow, type Names, quantile, successOf, whenWords } from "./words";
 
-const COLUMNS: readonly Column<JobRow>[] = [
+const columnsOf = (names: Names): readonly Column<JobRow>[] => [
   { key: "state", head: "state", cell: (job) => <State job={job} />, width: 112 },
   { key: "job", head: "job", cell: (job) => <Name job={job} />, width: "20%" },
-  { key: "when", head: "runs", cell: (job) => <When job={job} /> },
+  { key: "when", head: "runs", cell: (job) => <When job={job} names={names} /> },
   { key: "last", head: "last 20 outcomes", cell: (job) => <Outcomes of={job.lastOutcomes ?? []} />, width: 162 },
   { key: "took", head: "run time, middle", cell: (job) => <Took job={job} />, isNumber: true, width: 160 },
   { key: "success", head: "succeeded", cell: (job) => <Success job={job} />, isNumber: true, width: 84 },
@@ -18,14 +19,15 @@ const COLUMNS: readonly Column<JobRow>[] = [
 ];
 
 export function JobTable({ rows }: { rows: readonly JobRow[] }) {
+  const names = useNames(rows);
   return (
     <DataTable
       caption="Jobs by name"
-      columns={COLUMNS}
+      columns={columnsOf(names)}
       rows={rows}
       rowKey={(job) => job.jobId}
       href={addressOf}
-      phone={(job) => <OnPhone job={job} />}
+      phone={(job) => <OnPhone job={job} names={names} />}
     />
   );
 }
@@ -50,8 +52,8 @@ function Name({ job }: { job: JobRow }) {
   );
 }
 
-function When({ job }: { job: JobRow }) {
-  const words = whenWords(job);
+function When({ job, names }: { job: JobRow; names: Names }) {
+  const words = whenWords(job, names);
   return (
     <span className={words === "" ? "sm d3" : "sm d2"} title={words}>
       {words === "" ? "when asked" : words}
@@ -82,7 +84,7 @@ function Success({ job }: { job: JobRow }) {
   );
 }
 
-function OnPhone({ job }: { job: JobRow }) {
+function OnPhone({ job, names }: { job: JobRow; names: Names }) {
   return (
     <div className="col" style={{ gap: 2 }}>
       <span className="row">
@@ -96,7 +98,7 @@ function OnPhone({ job }: { job: JobRow }) {
       </span>
       <span className="row">
         <span className="gr el">
-          <When job={job} />
+          <When job={job} names={names} />
         </span>
         <Outcomes of={(job.lastOutcomes ?? []).slice(0, 10)} />
       </span>

@@ -14,7 +14,13 @@ const PLACES = 20;
 export function Outcomes({ of }: { of: readonly Outcome[] }) {
   const shown = of.slice(0, PLACES);
   return (
-    <svg width={PLACES * STEP} height={TALL} role="img" aria-label={sentenceOf(shown)}>
+    <svg
+      width={PLACES * STEP}
+      height={TALL}
+      style={{ verticalAlign: "middle" }}
+      role="img"
+      aria-label={sentenceOf(shown)}
+    >
       {shown.map((one, index) => (
         <Mark key={one.executionId} status={one.status} x={(PLACES - 1 - index) * STEP} />
       ))}

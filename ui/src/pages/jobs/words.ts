@@ -3,6 +3,9 @@ import { hasEnded } from "../../lib/states";
 
 export type JobRow = Job;
 
+// Jobs made through the API name what they depend on by its id.
+export type Names = ReadonlyMap<string, string>;
+
 interface When {
   schedules: readonly { words: string }[];
   on: unknown;
@@ -10,13 +13,13 @@ interface When {
 }
 
 // When a job runs: "at 04:00 on Monday to Friday, in Europe/Berlin", "on event order.paid", "after extract".
-export function whenWords(job: When): string {
+export function whenWords(job: When, names: Names = new Map()): string {
   const parts = job.schedules.map((one) => one.words);
   const events = (job.on as { event?: string | string[] } | null)?.event ?? [];
-  const names = Array.isArray(events) ? events : [events];
-  if (names.length > 0) parts.push(`on event ${names.join(", ")}`);
+  const heard = Array.isArray(events) ? events : [events];
+  if (heard.length > 0) parts.push(`on event ${heard.join(", ")}`);
   const after = job.dependencies.map(upstreamOf);
-  if (after.length > 0) parts.push(`after ${after.map((one) => one.job).join(", ")}`);
+  if (after.length > 0) parts.push(`after ${after.map((one) => names.get(one.job) ?? one.job).join(", ")}`);
   return parts.join("; ");
 }
 
