@@ -4,6 +4,7 @@ import { Json } from "../components/Json";
 import { Panel } from "../components/Panel";
 import { Loaded } from "../components/States";
 import { useApi } from "../hooks/useApi";
+import { useIsPhone } from "../hooks/useMedia";
 import { useNow } from "../hooks/useNow";
 import { useUrlState } from "../hooks/useUrlState";
 import { shortId } from "../lib/format";
@@ -52,6 +53,7 @@ interface ShownProps {
 function Shown({ run, steps, forecast }: ShownProps) {
   const url = useUrlState();
   const now = useNow();
+  const isPhone = useIsPhone();
   const holder = run.completedAt === null ? holderOf(steps, forecast) : null;
   const held = useItems(run, holder?.map == null ? null : holder);
   const item = worstItem(held.items);
@@ -71,7 +73,7 @@ function Shown({ run, steps, forecast }: ShownProps) {
       up={UP}
       context={<Around run={run} />}
       verdict={`${run.workflow}: ${plain({ ...verdict, lead: run.completedAt === null ? "" : verdict.lead })}`}
-      phoneActions={<RunActions run={run} steps={steps} />}
+      phoneActions={isPhone ? <RunActions run={run} steps={steps} /> : undefined}
     >
       <div className="stack">
         <RunHead run={run} steps={steps} forecast={forecast} verdict={verdict} now={now} />

@@ -49,9 +49,11 @@ export default function Runs() {
                     before={fresh > 0 && cursor === null ? <NewPill number={fresh} onShow={show} /> : undefined}
                   />
                 )}
-                <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
-                  {count(rows.length)} shown
-                </Pager>
+                {(data.previousCursor !== null || data.nextCursor !== null) && (
+                  <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
+                    {count(rows.length)} shown
+                  </Pager>
+                )}
               </>
             )}
           </Loaded>
@@ -66,7 +68,7 @@ function Nothing({ isNarrowed }: { isNarrowed: boolean }) {
   return (
     <Empty title="No run yet">
       <span>A run is one start of a workflow: a graph of steps. Declare one with @app.workflow, and start it:</span>
-      <CopyCommand command="rota run start WORKFLOW" />
+      <CopyCommand command="rota start WORKFLOW" />
     </Empty>
   );
 }

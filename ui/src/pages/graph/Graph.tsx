@@ -46,7 +46,7 @@ function Drawn({ nodes, edges, selected, onSelect, height, label, fits }: GraphP
     data: { node, isChosen: node.id === selected },
   }));
   return (
-    <div style={{ height }} className={css.graph}>
+    <div style={{ minHeight: height }} className={css.graph}>
       <ReactFlow
         aria-label={label}
         nodes={shown}

@@ -4,6 +4,7 @@ import { Tag } from "../../components/Facts";
 import { Id } from "../../components/Id";
 import { Callout } from "../../components/Panel";
 import { MarkChip, StateChip } from "../../components/StateChip";
+import { useIsPhone } from "../../hooks/useMedia";
 import { useZone } from "../../hooks/useZone";
 import { count, duration } from "../../lib/format";
 import { markOf } from "../../lib/states";
@@ -24,6 +25,7 @@ interface Props {
 export function RunHead({ run, steps, forecast, verdict, now }: Props) {
   const isPaused = run.paused !== null && run.completedAt === null;
   const words = argumentWords(run);
+  const isPhone = useIsPhone();
   return (
     <Callout colour={isPaused ? "warn" : markOf(run.status).colour}>
       <div className="row top wrap">
@@ -46,9 +48,7 @@ export function RunHead({ run, steps, forecast, verdict, now }: Props) {
           <Id id={run.runId} hasCopy />
           <Tag>version {run.version}</Tag>
         </div>
-        <span className="not-phone">
-          <RunActions run={run} steps={steps} />
-        </span>
+        {!isPhone && <RunActions run={run} steps={steps} />}
       </div>
       <div className="row wrap" style={{ paddingTop: 6 }}>
         <span className="gr" style={{ minWidth: 240, overflowWrap: "anywhere" }}>
