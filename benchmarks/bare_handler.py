@@ -52,7 +52,9 @@ class _Sqlite:
         columns = [row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")]
         others = ", ".join(name for name in columns if name not in ("id", column))
         source = f"FROM {table} WHERE id = (SELECT min(id) FROM ready)"
-        into, of = (f"id, {column}, {others}", f"?1, {value}, {others}") if column else (f"id, {others}", f"?1, {others}")
+        into, of = (
+            (f"id, {column}, {others}", f"?1, {value}, {others}") if column else (f"id, {others}", f"?1, {others}")
+        )
         return f"INSERT INTO {table} ({into}) SELECT {of} {source}"
 
     def write(self, rows: list[tuple[str, str]]) -> None:

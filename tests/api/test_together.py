@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from rota.api.together import Together
-from rota.domain.errors import CommitUnknown, QueueFull, RotaError
+from rota.domain.errors import CommitUnknown, RotaError, UnknownJob
 from rota.ops.submission import Accepted, Header, Item
 
 HEADER = Header(namespace="default", app="shop", job="send", queue="mail")
@@ -36,8 +36,8 @@ class Store:
 
 
 async def test_a_refused_submission_is_repeated_one_by_one() -> None:
-    store = Store(QueueFull("full"))
-    assert await store.accept("a", "bad", "b") == ["a", "QueueFull", "b"]
+    store = Store(UnknownJob("no such job"))
+    assert await store.accept("a", "bad", "b") == ["a", "UnknownJob", "b"]
     assert store.submissions == [["a", "bad", "b"], ["a"], ["bad"], ["b"]]
 
 
@@ -48,7 +48,7 @@ async def test_a_commit_in_doubt_is_not_repeated() -> None:
 
 
 async def test_a_request_that_is_given_up_leaves_the_others_alone() -> None:
-    store = Store(QueueFull("full"))
+    store = Store(UnknownJob("no such job"))
     together = Together(store.submit)
     first, second = [asyncio.ensure_future(together.accept(HEADER, Item(id, "{}"))) for id in "ab"]
     await asyncio.sleep(0)

@@ -37,12 +37,13 @@ def test_calls_that_one_thread_takes_together_wake_one_thread() -> None:
 
 def test_a_call_that_waits_for_running_groups_wakes_no_thread() -> None:
     started = Started()
+    running = []
     for _ in range(MOST_GROUPS):
         started.put(enqueue.enqueue)
-        group = started.inbox.take()
+        running.append(started.inbox.take())
     waiting = started.put(enqueue.enqueue)
     assert started.count == MOST_GROUPS
-    started.inbox.done(group)
+    started.inbox.done(running[0])
     assert started.inbox.take() == [waiting]
 
 
