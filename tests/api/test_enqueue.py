@@ -195,13 +195,6 @@ async def test_requests_of_one_moment_share_a_submission(client: httpx.AsyncClie
     assert submitted == [1, 8]
 
 
-async def test_requests_that_come_together_are_refused_one_by_one(client: httpx.AsyncClient, server: Server) -> None:
-    add_jobs(server.store, Definition(name="slow", queue="small"), queues=(Queue(name="small", max_depth=5),))
-    answers = await asyncio.gather(*(client.post("/executions", json={"job": "slow"}) for _ in range(8)))
-    assert sorted(answer.status_code for answer in answers) == [201] * 5 + [429] * 3
-    assert queued(server) == 5
-
-
 async def test_keys_and_unique_give_an_existing_execution(client: httpx.AsyncClient) -> None:
     body = {"job": "send", "arguments": {"to": "x"}, "key": "order-7"}
     first, again = [await client.post("/executions", json=body) for _ in range(2)]

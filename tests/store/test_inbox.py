@@ -37,13 +37,13 @@ def test_calls_that_one_thread_takes_together_wake_one_thread() -> None:
 
 def test_a_call_that_waits_for_running_groups_wakes_no_thread() -> None:
     started = Started()
-    groups = []
+    running = []
     for _ in range(MOST_GROUPS):
         started.put(enqueue.enqueue)
-        groups.append(started.inbox.take())
+        running.append(started.inbox.take())
     waiting = started.put(enqueue.enqueue)
     assert started.count == MOST_GROUPS
-    started.inbox.done(groups[-1])
+    started.inbox.done(running[0])
     assert started.inbox.take() == [waiting]
 
 
