@@ -13,6 +13,7 @@ export interface Layout {
   places: Map<string, Place>;
   // By "from → to": where a long edge passes between the nodes of the ranks that it crosses.
   bends: Map<string, Place[]>;
+  size: { width: number; height: number };
 }
 
 export function edgeId({ from, to }: { from: string; to: string }): string {
@@ -35,7 +36,8 @@ export function layoutOf(ids: readonly string[], edges: readonly GraphEdge[]): L
       return [edgeId(edge), points.length > 1 ? points : []];
     }),
   );
-  return { places, bends };
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
+  return { places, bends, size: { width, height } };
 }
 
 // A line that leaves and enters nodes level, through the bends.
