@@ -1,0 +1,92 @@
+"""The overview: what needs attention, and its actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.site import NOTE, Shop
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+
+def finding(page: Page, id: str) -> Locator:
+    return page.locator(f'[data-finding="{id}"]')
+
+
+def test_the_overview_names_every_trouble_and_fits_the_screen(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    for id in (
+        "failing:job:shop/charge",
+        "no_worker:job:shop/render_video",
+        "queue_paused:queue:mail",
+        "ticks_overlap:schedule:shop/3",
+    ):
+        finding(page, id).wait_for()
+    page.locator('[data-finding^="worker_trouble:"]').wait_for()
+    assert finding(page, "failing:job:shop/charge").get_by_role("button", name="Pause job…").is_visible()
+    assert finding(page, "no_worker:job:shop/render_video").get_by_role("link", name="Why").is_visible()
+    page.locator(".uplot").nth(3).wait_for()
+    page.get_by_role("link", name="expire_carts").wait_for()
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "need attention" in page.title()
+
+
+@pytest.mark.prove
+def test_a_queue_is_resumed_from_the_overview_and_paused_again_with_its_note(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    row = finding(page, "queue_paused:queue:mail")
+    row.get_by_role("button", name="Resume…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it paused").click()
+    assert shop.ask("/queues/mail")["paused"] is not None
+    row.get_by_role("button", name="Resume…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume queue").click()
+    page.get_by_role("button", name="Undo: pause again").click()
+    eventually(lambda: (shop.ask("/queues/mail")["paused"] or {}).get("note") == NOTE, what="a pause with its note")
+    page.get_by_text("Undone.").wait_for()
+
+
+@pytest.mark.prove
+def test_a_new_trouble_appears_and_goes_without_a_reload(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    finding(page, "queue_paused:queue:mail").wait_for()
+    shop.tell("/queues/reports/pause", {"note": "stocktaking"})
+    waiting = shop.enqueue("many_lines", lines=1)
+    finding(page, "queue_paused:queue:reports").get_by_text("stocktaking").wait_for()
+    shop.tell("/queues/reports/resume")
+    eventually(lambda: shop.status(waiting) == "success", what="the execution that waited")
+    finding(page, "queue_paused:queue:reports").wait_for(state="detached")
+
+
+@pytest.mark.prove
+def test_all_changes_are_an_address_of_their_own(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.url}/?since=6h")
+    page.get_by_role("button", name="changes in the last 6 hours").click()
+    page.get_by_role("dialog").get_by_text("queue mail paused").wait_for()
+    page.reload()
+    page.get_by_role("dialog").get_by_text("queue mail paused").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    page.get_by_role("dialog").wait_for(state="detached")
+    assert page.url.endswith("?since=6h")
+
+
+def test_an_empty_system_says_the_next_step(page: Page, empty: Shop) -> None:
+    page.goto(empty.url)
+    page.get_by_text("Nothing has run here yet").wait_for()
+    page.get_by_text("rota worker shop:app").wait_for()
+    page.get_by_text("rota enqueue send").wait_for()
+
+
+@pytest.mark.prove
+def test_on_a_phone_the_rest_is_behind_more(page: Page, shop: Shop) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(shop.url)
+    page.get_by_role("button", name="more:").click()
+    page.locator("[data-finding]").nth(3).wait_for()
+    page.reload()
+    page.locator("[data-finding]").nth(3).wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
