@@ -4,6 +4,7 @@ import { Dialog } from "../../components/Dialog";
 import { Facts } from "../../components/Facts";
 import { Json } from "../../components/Json";
 import { Time } from "../../components/Time";
+import { decoded } from "./AuditChange";
 
 // One change with its values as a whole.
 export function AuditEntry({ entry, onClose }: { entry: Item<"/audit">; onClose: () => void }) {
@@ -19,10 +20,20 @@ export function AuditEntry({ entry, onClose }: { entry: Item<"/audit">; onClose:
           when: <Time at={entry.at} />,
           who: entry.actor,
           from: entry.address,
-          before: entry.before === null ? null : <Json value={entry.before} label="the value before" />,
-          after: entry.after === null ? null : <Json value={entry.after} label="the value after" />,
         }}
       />
+      {[
+        { name: "before", value: entry.before },
+        { name: "after", value: entry.after },
+      ].map(
+        ({ name, value }) =>
+          value !== null && (
+            <section key={name}>
+              <h3 className="sm d3">{name}</h3>
+              <Json value={decoded(value)} label={`the value ${name}`} />
+            </section>
+          ),
+      )}
     </Dialog>
   );
 }
