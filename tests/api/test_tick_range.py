@@ -7,36 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.instant import rfc3339
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Cron, Every
 from rota.ops import calendars, firing, schedule
 from rota.ops.upkeep import ALL_SHARDS
 from rota.views import tick_range
-from tests.api.server import Server, code, serving
+from tests.api.server import code
 from tests.support.world import FAILED, World
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 MINUTE = 60 * 10**6
 HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    clock = ManualClock()
-    clock.set(clock.now() - clock.now() % DAY)
-    return clock
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
 
 
 def put(world: World, name: str, spec: Spec) -> None:

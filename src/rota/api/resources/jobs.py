@@ -13,7 +13,7 @@ from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import Route
 from rota.domain.access import Scope
@@ -70,7 +70,7 @@ async def list_jobs(call: Call, query: JobsQuery) -> Answer:
     is_deleted = query.state == ["deleted"]
     if query.state and "deleted" in query.state and not is_deleted:
         words = "state=deleted goes with no other state: deleted jobs are a list of their own"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="state")])
+        raise bad_parameter("state", words)
     listing.names(Job, query.fields)
     is_down = (query.order == "desc") != at.is_back
 

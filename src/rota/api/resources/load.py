@@ -8,7 +8,7 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.route import Route
 from rota.domain import duration
 from rota.domain.access import Scope
@@ -49,9 +49,7 @@ def _target_s(text: str) -> float:
     try:
         return duration.positive_seconds(given, "target")
     except DefinitionError as error:
-        raise Problem(
-            "bad_parameter", str(error), flaws=[Flaw("bad_parameter", str(error), parameter="target")]
-        ) from None
+        raise bad_parameter("target", str(error)) from None
 
 
 ROUTES = [

@@ -13,7 +13,7 @@ from rota.api import listing
 from rota.api.answer import Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import NoQuery, Route
 from rota.domain.access import Scope
@@ -189,7 +189,7 @@ async def _change(call: Call, op: Callable[..., bool], *more: Any) -> Answer:
 
 def _bad(parameter: str, detail: str) -> Problem:
     words = f"{parameter}: {detail}"
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+    return bad_parameter(parameter, words)
 
 
 ROUTES = [

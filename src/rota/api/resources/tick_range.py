@@ -9,7 +9,7 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.resources.schedules import find
 from rota.api.route import Route
 from rota.domain.access import Scope
@@ -59,7 +59,7 @@ async def ticks(call: Call, query: TicksQuery) -> Answer:
         high = low + DAY if query.to is None else instant(query.to)
         if not 0 < high - low <= MOST_DAYS * DAY:
             words = f"to must be later than from, by {MOST_DAYS} days at most"
-            raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="to")])
+            raise bad_parameter("to", words)
         return views.ticks(view, call.namespace, low, high, query.schedule, query.limit, query.merge)
 
     return shown(await call.read(read))

@@ -822,8 +822,8 @@ CREATE TABLE stat_delta (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_threshold = -1);
 
--- One row for each lane and minute (kept for 48 hours), and for each lane and hour (kept for 400 days). The times are
--- histograms: JSON objects of counts by bucket (domain/statistics.py).
+-- One row for each lane and minute and for each lane and five minutes (kept for 48 hours), and for each lane and hour
+-- (kept for 400 days). The times are histograms: JSON objects of counts by bucket (domain/statistics.py).
 CREATE TABLE stat (
     at              bigint NOT NULL,
     step_s          integer NOT NULL,

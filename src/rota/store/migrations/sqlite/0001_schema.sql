@@ -802,8 +802,8 @@ CREATE TABLE stat_delta (
     latenesses      TEXT
 );
 
--- One row for each lane and minute (kept for 48 hours), and for each lane and hour (kept for 400 days). The times are
--- histograms: JSON objects of counts by bucket (domain/statistics.py).
+-- One row for each lane and minute and for each lane and five minutes (kept for 48 hours), and for each lane and hour
+-- (kept for 400 days). The times are histograms: JSON objects of counts by bucket (domain/statistics.py).
 -- The columns of the key come first: with another order, the integrity check of SQLite 3.40 reports nulls that are not
 -- there.
 CREATE TABLE stat (
