@@ -100,7 +100,7 @@ def test_a_retry_says_what_is_kept_before_it_is_asked_for(shop: Shop, page: Page
 
 @pytest.mark.prove
 def test_on_a_phone_the_graph_is_a_list_of_steps(shop: Shop, page: Page) -> None:
-    page.set_viewport_size(PHONE)
+    page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{shop.url}/runs/{run_of(shop, 'release')}")
     page.get_by_role("heading", name="Steps").wait_for()
     assert page.locator(".react-flow").count() == 0
