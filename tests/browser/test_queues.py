@@ -49,7 +49,7 @@ def test_a_queue_is_paused_with_a_note_and_resumed_with_a_way_back(page: Page, s
 def test_the_settings_of_a_queue(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues/reports")
     page.get_by_role("button", name="Change…").click()
-    page.get_by_label("at most").fill("5000")
+    page.get_by_role("textbox", name="at most").fill("5000")
     page.get_by_role("button", name="Change settings").click()
     page.get_by_text("5,000 may wait").wait_for()
     page.get_by_role("button", name="Undo", exact=True).click()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_workers_by_pool_with_their_trouble(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/workers")
-    page.get_by_text("Pool images").wait_for()
+    page.get_by_text("Pool images", exact=True).wait_for()
     page.get_by_text("Cannot start processes").wait_for()
     page.get_by_text("12 queued, no worker can run them").wait_for()
     page.get_by_text("Stopped in the last hour").wait_for()
@@ -34,7 +34,7 @@ def test_a_worker_names_what_it_holds(page: Page, shop: Shop) -> None:
 
 @pytest.mark.prove
 def test_a_worker_is_drained_and_its_page_says_what_became_of_its_work(page: Page, shop: Shop) -> None:
-    worker = shop.worker("--concurrency", "1", "--queue", "unused")
+    worker = shop.worker("--concurrency", "1", "--queues", "unused")
     newest = max(shop.ask("/workers")["items"], key=lambda one: int(one["workerId"]))
     page.goto(f"{shop.url}/workers/{newest['workerId']}")
     page.get_by_role("button", name="Drain…").click()

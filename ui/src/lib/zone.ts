@@ -9,9 +9,17 @@ export function zoneName(of: Zone): string {
   return of === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
+// Making a format takes longer than using it a hundred times.
+const LABELS = new Map<Zone, Intl.DateTimeFormat>();
+
 // CET, or UTC+1 where the zone has no short name.
 export function zoneLabel(of: Zone, at: Date = new Date()): string {
-  const parts = new Intl.DateTimeFormat("en-GB", { timeZone: zoneName(of), timeZoneName: "short" }).formatToParts(at);
+  let format = LABELS.get(of);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-GB", { timeZone: zoneName(of), timeZoneName: "short" });
+    LABELS.set(of, format);
+  }
+  const parts = format.formatToParts(at);
   return parts.find((part) => part.type === "timeZoneName")?.value ?? zoneName(of);
 }
 

@@ -1,3 +1,4 @@
+import { memo, useMemo } from "react";
 import { Link } from "wouter";
 import type { Answer } from "../../api/types";
 import { DayStrip } from "../../components/DayStrip";
@@ -7,7 +8,7 @@ import { useApi } from "../../hooks/useApi";
 import { useNow } from "../../hooks/useNow";
 import { useZone } from "../../hooks/useZone";
 import { count, plural } from "../../lib/format";
-import { clockTime, longTime } from "../../lib/zone";
+import { clockTime } from "../../lib/zone";
 import css from "./NextHour.module.css";
 
 type Tick = Answer<"/ticks">["items"][number];
@@ -24,13 +25,16 @@ interface Strip {
   ticks: readonly Tick[];
 }
 
-// The ticks of the next hour, by schedule; the one whose turn comes first is above.
+// The ticks of the next hour, by schedule; the one whose turn comes first is above. It is drawn anew once a minute.
 export function NextHour({ most }: { most: number }) {
   const now = useNow();
-  const from = now - (now % MINUTE);
+  return <Hour most={most} from={now - (now % MINUTE)} />;
+}
+
+const Hour = memo(function Hour({ most, from }: { most: number; from: number }) {
   const range = { from: new Date(from).toISOString(), to: new Date(from + HOUR).toISOString() };
   const ticks = useApi("/ticks", { query: range }, { live: ["changes"], everyMs: 10_000 });
-  const strips = stripsOf(ticks.data?.items ?? []);
+  const strips = useMemo(() => stripsOf(ticks.data?.items ?? []), [ticks.data]);
   const number = strips.reduce((sum, strip) => sum + strip.ticks.length, 0);
   const note = `${ticks.data?.isCapped ? `${count(number)}+ ticks` : plural(number, "tick")} of ${plural(strips.length, "schedule")}`;
   return (
@@ -48,7 +52,7 @@ export function NextHour({ most }: { most: number }) {
       </Loaded>
     </Panel>
   );
-}
+});
 
 function NoTicks() {
   return (
@@ -64,7 +68,6 @@ function Strips({ strips, most, from }: { strips: readonly Strip[]; most: number
     .map((step) => Math.floor(from / QUARTER) * QUARTER + step * QUARTER)
     .filter((at) => at <= from + HOUR);
   const left = (at: number) => `${((at - from) / HOUR) * 100}%`;
-  const title = (tick: Tick) => `${longTime(new Date(tick.at), zone)}`;
   return (
     <div className={css.hour}>
       <div className={css.grid} aria-hidden="true">
@@ -86,7 +89,11 @@ function Strips({ strips, most, from }: { strips: readonly Strip[]; most: number
             from={from}
             to={from + HOUR}
             now={from}
-            ticks={strip.ticks.map((tick) => ({ at: Date.parse(tick.at), kind: "to-come", title: title(tick) }))}
+            ticks={strip.ticks.map((tick) => ({
+              at: Date.parse(tick.at),
+              kind: "to-come",
+              title: clockTime(new Date(tick.at), zone),
+            }))}
             label={`${plural(strip.ticks.length, "tick")} of ${strip.name} in the next hour`}
           />
         </div>
@@ -104,7 +111,11 @@ function Strips({ strips, most, from }: { strips: readonly Strip[]; most: number
 
 function stripsOf(ticks: readonly Tick[]): Strip[] {
   const found = new Map<string, Tick[]>();
-  for (const tick of ticks)
-    if (tick.isPlanned) found.set(tick.scheduleId, [...(found.get(tick.scheduleId) ?? []), tick]);
+  for (const tick of ticks) {
+    if (!tick.isPlanned) continue;
+    const several = found.get(tick.scheduleId);
+    if (several === undefined) found.set(tick.scheduleId, [tick]);
+    else several.push(tick);
+  }
   return [...found].map(([id, several]) => ({ id, name: several[0]?.schedule ?? "", ticks: several }));
 }
