@@ -24,7 +24,6 @@ def test_a_state_narrows_the_list_and_survives_a_reload(page: Page) -> None:
 
 @pytest.mark.prove
 def test_new_rows_wait_until_they_are_asked_for(page: Page, shop: Shop) -> None:
-    page.goto("/executions?job=expire_carts")
     first = page.locator("tbody tr[data-row]").first
     page.goto("/executions?job=extract&since=all")
     before = first.get_attribute("data-row")
@@ -39,6 +38,7 @@ def test_new_rows_wait_until_they_are_asked_for(page: Page, shop: Shop) -> None:
 @pytest.mark.prove
 def test_an_error_leads_to_its_execution_and_next_walks_the_list(page: Page) -> None:
     page.goto("/executions?status=failed&job=charge")
+    expect(page.locator("tbody tr[data-row]").nth(2)).to_be_visible()
     ids = [row.get_attribute("data-row") for row in page.locator("tbody tr[data-row]").all()]
     page.locator("tbody tr[data-row]").nth(1).get_by_text("GatewayError").click()
     expect(page).to_have_url(re.compile(f"/executions/{ids[1]}"))

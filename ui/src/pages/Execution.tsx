@@ -16,6 +16,8 @@ import { Sentence } from "./execution/Sentence";
 import { useActions } from "./execution/useActions";
 
 const KEPT = 10;
+// The stream refuses to watch what is no id.
+const IS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export default function Execution({ params }: PageProps) {
   const id = params.execution ?? "";
@@ -23,7 +25,7 @@ export default function Execution({ params }: PageProps) {
   const found = useApi(
     "/executions/{execution}",
     { path: { execution: id } },
-    { live: [`executions:${id}`], keep: false },
+    { live: IS_ID.test(id) ? [`executions:${id}`] : [], keep: false },
   );
   const list = url.one("list");
   const up = { label: "Executions", href: list === null || list === "all" ? "/executions" : `/executions?${list}` };
