@@ -1,5 +1,6 @@
 import { useLocation } from "wouter";
 import type { JobVersion } from "../../api/schema";
+import { useIsPhone } from "../../hooks/useMedia";
 import { useNow } from "../../hooks/useNow";
 import { useZone } from "../../hooks/useZone";
 import { duration, plural } from "../../lib/format";
@@ -10,8 +11,9 @@ import css from "./Job.module.css";
 import { type RunOfJob, tookOf } from "./useRuns";
 
 const WIDE = 760;
+// The letters keep their size, so a phone has a narrower picture, not a smaller one.
+const WIDE_ON_PHONE = 340;
 const TALL = 172;
-const BOX = { left: 46, right: 752, top: 14, bottom: 146 };
 const NEAR = 15;
 
 interface Props {
@@ -30,6 +32,8 @@ export function RunTimes({ runs, versions }: Props) {
   const now = useNow();
   const { zone } = useZone();
   const [, go] = useLocation();
+  const wide = useIsPhone() ? WIDE_ON_PHONE : WIDE;
+  const box = { left: 46, right: wide - 8, top: 14, bottom: 146 };
   const points = runs
     .flatMap((run) => {
       const took = tookOf(run, now);
@@ -40,8 +44,8 @@ export function RunTimes({ runs, versions }: Props) {
   const from = points[0]?.at ?? now;
   const to = Math.max(from + 1000, points.at(-1)?.at ?? now);
   const most = niceTop(Math.max(...points.map((point) => point.took)));
-  const x = (at: number) => BOX.left + 8 + ((at - from) / (to - from)) * (BOX.right - BOX.left - 24);
-  const y = (took: number) => BOX.bottom - (took / most) * (BOX.bottom - BOX.top);
+  const x = (at: number) => box.left + 8 + ((at - from) / (to - from)) * (box.right - box.left - 24);
+  const y = (took: number) => box.bottom - (took / most) * (box.bottom - box.top);
   const band = bandOf(points);
   const shownVersions = versions.filter((one) => Date.parse(one.createdAt) >= from && Date.parse(one.createdAt) <= to);
   const outline = [
@@ -49,11 +53,11 @@ export function RunTimes({ runs, versions }: Props) {
     ...[...band].reverse().map((one) => `${x(one.at)},${y(one.low)}`),
   ].join(" ");
   return (
-    <svg viewBox={`0 0 ${WIDE} ${TALL}`} className={css.chart} role="img" aria-label={sentenceOf(points)}>
+    <svg viewBox={`0 0 ${wide} ${TALL}`} className={css.chart} role="img" aria-label={sentenceOf(points)}>
       {[0, 0.25, 0.5, 0.75, 1].map((part) => (
         <g key={part}>
-          <line x1={BOX.left} x2={BOX.right} y1={y(most * part)} y2={y(most * part)} stroke="var(--line)" />
-          <text x={BOX.left - 6} y={y(most * part) + 3} textAnchor="end" className={css.axis}>
+          <line x1={box.left} x2={box.right} y1={y(most * part)} y2={y(most * part)} stroke="var(--line)" />
+          <text x={box.left - 6} y={y(most * part) + 3} textAnchor="end" className={css.axis}>
             {part === 0 ? "0" : duration(most * part)}
           </text>
         </g>
@@ -65,7 +69,7 @@ export function RunTimes({ runs, versions }: Props) {
             x1={x(Date.parse(one.createdAt))}
             x2={x(Date.parse(one.createdAt))}
             y1={10}
-            y2={BOX.bottom}
+            y2={box.bottom}
             className={css.version}
           />
           <text x={x(Date.parse(one.createdAt)) + 4} y={16} className={css.word}>
@@ -77,7 +81,7 @@ export function RunTimes({ runs, versions }: Props) {
         // biome-ignore lint/a11y/noStaticElementInteractions: the table below leads to the same runs by keyboard.
         <g key={point.run.executionId} className={css.mark} onClick={() => go(`/executions/${point.run.executionId}`)}>
           <title>{titleOf(point, zone, now)}</title>
-          <Mark point={point} x={x(point.at)} y={y(point.took)} floor={BOX.bottom} />
+          <Mark point={point} x={x(point.at)} y={y(point.took)} floor={box.bottom} />
         </g>
       ))}
       {[0, 0.5, 1].map((part) => (

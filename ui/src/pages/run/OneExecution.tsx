@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { change } from "../../api/client";
 import { useMay } from "../../api/session";
+import type { Answer } from "../../api/types";
 import { Button, ButtonLink } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { StateChip } from "../../components/StateChip";
@@ -23,11 +24,12 @@ export function OneExecution({ id, index }: Props) {
   const found = useApi(
     "/executions/{execution}",
     { path: { execution: id } },
-    { live: [`executions:${id}`], keep: false },
+    { live: [`executions:${id}`, "pulse"], everyMs: 2000, keep: false },
   );
   const one = found.data;
   if (one === undefined) return null;
   const address = `/executions/${id}`;
+  const error = errorOf(one);
   const given = one.arguments as Record<string, unknown> | null;
   return (
     <div className="col" style={{ gap: 6 }}>
@@ -48,11 +50,11 @@ export function OneExecution({ id, index }: Props) {
             , {hasEnded(one.status) ? "took" : "for"} <Duration from={one.startedAt} to={one.completedAt} />
           </>
         )}
-        . {one.errorMessage !== null && errorWords(one.status, one.attemptCount)}
+        . {error !== null && errorWords(one.status, one.attemptCount)}
       </p>
-      {one.errorMessage !== null && (
+      {error !== null && (
         <Link href={address} className={css.error}>
-          {one.errorMessage}
+          {error}
         </Link>
       )}
       {one.why !== null && !hasEnded(one.status) && one.status !== "running" && (
@@ -68,6 +70,14 @@ export function OneExecution({ id, index }: Props) {
       </div>
     </div>
   );
+}
+
+// An attempt that was given back has no error; then that of the attempt before it is shown.
+function errorOf(one: Answer<"/executions/{execution}">): string | null {
+  if (one.errorMessage !== null || one.status === "success") return one.status === "success" ? null : one.errorMessage;
+  const failed = one.attempts.find((attempt) => attempt.error !== null);
+  const { type, message } = (failed?.error ?? {}) as { type?: string; message?: string };
+  return type === undefined ? null : `${type}: ${message ?? ""}`;
 }
 
 function errorWords(status: string, attempts: number): string {
