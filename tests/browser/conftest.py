@@ -9,15 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.browser.site import Shop, fill
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
@@ -25,8 +23,12 @@ FLAGS = (
 )
 WIDE = {"width": 1440, "height": 900}
 PATIENCE_MS = 30_000
+UNKNOWN = "01a1e2"
+"""No execution has this id."""
 REFUSAL = re.compile(r"Failed to load resource: the server responded with a status of 4\d\d")
 """What the console says of an answer that the page expects and shows, such as that a form is not valid yet."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,17 +39,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def playwright() -> Iterator[Playwright]:
-    """Skips the test where Playwright or the Chromium of the system is missing."""
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright of the group dev: make setup")
-    if shutil.which("chromium") is None:
-        pytest.skip("needs chromium: scripts/test-servers, or apt-get install chromium")
-    with api.sync_playwright() as found:
-        yield found
+def chromium() -> str:
+    """The browser of the system. Skips the test where it is missing."""
+    found = shutil.which("chromium")
+    return found or pytest.skip("needs chromium: scripts/test-servers, or apt-get install chromium")
 
 
 @pytest.fixture(scope="session")
-def shop(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Work in every state, and five troubles. A test that changes something changes it back."""
     folder = tmp_path_factory.mktemp("shop")
     with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
@@ -56,7 +55,7 @@ def shop(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="session")
-def empty(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+def empty(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """A server on a new database, without tokens."""
     folder = tmp_path_factory.mktemp("empty")
     with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
@@ -72,7 +71,7 @@ class Locked:
 
 
 @pytest.fixture(scope="session")
-def locked(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
+def locked(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
     folder = tmp_path_factory.mktemp("locked")
     with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
         site.worker("--concurrency", "4")
@@ -80,11 +79,12 @@ def locked(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def browser(playwright: Playwright) -> Iterator[Browser]:
-    """One for each test: the end of a browser ends its streams at once, and the end of a context waits for them."""
-    found = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS.split())
-    yield found
-    found.close()
+def browser(chromium: str) -> Iterator[Browser]:
+    """One for each test: Playwright keeps an event loop running, which other plugins must not find between tests."""
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
+        yield found
+        found.close()
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from tests.browser.site import Shop
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
-PHONE = {"width": 390, "height": 844}
+PHONE_WIDTH = 390
 
 
 def run_of(shop: Shop, workflow: str) -> str:
@@ -31,17 +31,21 @@ def about(shop: Shop, run: str) -> Any:
     return shop.ask(f"/runs/{run}")
 
 
+def graph(page: Page) -> Locator:
+    return page.get_by_role("region", name="Steps of the run")
+
+
 def test_a_run_names_the_step_that_holds_it_up(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.url}/runs/{run_of(shop, 'etl')}")
     page.get_by_text("transform [17]", exact=True).first.wait_for()
     page.get_by_text("UnicodeDecodeError").first.wait_for()
-    page.locator(".react-flow").get_by_role("button", name=re.compile("^load")).click()
+    graph(page).get_by_role("button", name=re.compile("^load")).click()
     page.wait_for_url("**?step=load")
     page.reload()
     page.get_by_role("heading", name="load").wait_for()
     page.locator("ol").get_by_role("button", name="load", pressed=True).wait_for()
     page.locator("ol").get_by_role("button", name="check").click()
-    page.locator(".react-flow").get_by_role("button", name=re.compile("^check"), pressed=True).wait_for()
+    graph(page).get_by_role("button", name=re.compile("^check"), pressed=True).wait_for()
     page.go_back()
     page.get_by_role("heading", name="load").wait_for()
 
@@ -60,7 +64,7 @@ def test_an_answer_lets_a_run_continue(shop: Shop, page: Page) -> None:
 def test_nodes_stay_in_place_when_states_change(shop: Shop, page: Page) -> None:
     run = release(shop, "2.1")
     page.goto(f"{shop.url}/runs/{run}")
-    node = page.locator(".react-flow").get_by_role("button", name=re.compile("^deploy"))
+    node = graph(page).get_by_role("button", name=re.compile("^deploy"))
     before = node.bounding_box()
     [asked] = shop.ask("/approvals", run=run)["items"]
     shop.tell(f"/approvals/{asked['approvalId']}/approve", {"note": ""})
@@ -100,12 +104,12 @@ def test_a_retry_says_what_is_kept_before_it_is_asked_for(shop: Shop, page: Page
 
 @pytest.mark.prove
 def test_on_a_phone_the_graph_is_a_list_of_steps(shop: Shop, page: Page) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
     page.goto(f"{shop.url}/runs/{run_of(shop, 'release')}")
     page.get_by_role("heading", name="Steps").wait_for()
-    assert page.locator(".react-flow").count() == 0
+    assert graph(page).count() == 0
     page.get_by_role("button", name="Approve").wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE_WIDTH
 
 
 @pytest.mark.prove
