@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.browser.site import Shop, fill
+from tests.support import ownership
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
@@ -49,8 +50,10 @@ def chromium() -> str:
 def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Work in every state, and five troubles. A test that changes something changes it back."""
     folder = tmp_path_factory.mktemp("shop")
-    with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
+    with ownership.shared():
+        site = Shop(folder, f"sqlite:///{folder}/rota.db")
         fill(site)
+    with site:
         yield site
 
 
@@ -58,7 +61,9 @@ def shop(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sh
 def empty(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """A server on a new database, without tokens."""
     folder = tmp_path_factory.mktemp("empty")
-    with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
+    with ownership.shared():
+        site = Shop(folder, f"sqlite:///{folder}/rota.db")
+    with site:
         yield site
 
 
@@ -73,8 +78,10 @@ class Locked:
 @pytest.fixture(scope="session")
 def locked(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
     folder = tmp_path_factory.mktemp("locked")
-    with Shop(folder, f"sqlite:///{folder}/rota.db") as site:
+    with ownership.shared():
+        site = Shop(folder, f"sqlite:///{folder}/rota.db")
         site.worker("--concurrency", "4")
+    with site:
         yield Locked(site)
 
 
