@@ -1,4 +1,4 @@
-"""The shop as a site that all tests of a session share, and a page that fails its test on any trouble in the browser."""
+"""The shop as a site that all tests of a session share, and a page that fails its test on trouble in the browser."""
 
 from __future__ import annotations
 
