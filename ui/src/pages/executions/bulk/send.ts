@@ -1,7 +1,7 @@
 import { change, get } from "../../../api/client";
 import { problemOf } from "../../../api/problem";
 import type { Answer } from "../../../api/types";
-import { changeToast, showToast } from "../../../app/toasts";
+import { changeToast, showToast, type Toast, toasts } from "../../../app/toasts";
 import { count } from "../../../lib/format";
 import { signal } from "../../../lib/signal";
 import { type Outcome, outcomeWords, type Target, type Verb, WORDS } from "./verbs";
@@ -75,11 +75,17 @@ export async function follow(begun: Action, verb: Verb, onChange: () => void): P
       changeToast(toast, shown(action));
       onChange();
     }
-    changeToast(toast, endOf(action, verb, onChange));
+    showEnd(toast, endOf(action, verb, onChange));
   } catch (error) {
-    changeToast(toast, { kind: "failed", text: `How far it is, is not known: ${problemOf(error).message}.` });
+    showEnd(toast, { kind: "failed", text: `How far it is, is not known: ${problemOf(error).message}.` });
   }
   onChange();
+}
+
+// A toast whose button was pressed is gone: the end has one of its own.
+function showEnd(toast: number, end: Omit<Toast, "id">): void {
+  if (toasts.get().some((one) => one.id === toast)) changeToast(toast, end);
+  else showToast(end);
 }
 
 function endOf(action: Action, verb: Verb, onChange: () => void) {
