@@ -6,7 +6,7 @@ import { Callout } from "../../components/Panel";
 import { useApi } from "../../hooks/useApi";
 import { count } from "../../lib/format";
 import { useSignal } from "../../lib/signal";
-import { followed, hasEnded, stopAction } from "../executions/bulk/send";
+import { followed, hasEnded, stopAction, totalOf } from "../executions/bulk/send";
 import { type Verb, WORDS } from "../executions/bulk/verbs";
 import css from "./Dead.module.css";
 
@@ -24,17 +24,15 @@ export function Underway() {
     <Callout key={action.actionId} colour="running">
       <div className={css.progress}>
         <span>
-          <b>{WORDS[action.action as Verb]?.done ?? action.action}</b> {count(action.done)} of {count(action.total)}
+          <b>{WORDS[action.action as Verb]?.done ?? action.action}</b> {count(action.done)} of {count(totalOf(action))}
           <span className="d2">
             {action.rate === null ? "" : `, ${action.rate} per second`}, begun by {action.actor}
           </span>
         </span>
         <span className="gr">
           <Bar
-            parts={[
-              { share: action.total === 0 ? 0 : (action.done + action.failed) / action.total, colour: "running" },
-            ]}
-            label={`${action.done} of ${action.total}`}
+            parts={[{ share: (action.done + action.failed) / Math.max(1, totalOf(action)), colour: "running" }]}
+            label={`${action.done} of ${totalOf(action)}`}
             width="100%"
           />
         </span>
