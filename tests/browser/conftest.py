@@ -67,7 +67,8 @@ def page(browser: Browser) -> Iterator[Page]:
     wrong: list[str] = []
 
     def say(message: ConsoleMessage) -> None:
-        if message.type == "error":
+        # A refusal of what was typed is an answer, which the page shows; Chromium reports it as an error all the same.
+        if message.type == "error" and "status of 422" not in message.text:
             wrong.append(message.text)
 
     def look(request: Request) -> None:

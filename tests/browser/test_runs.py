@@ -50,7 +50,7 @@ def test_an_answer_lets_a_run_continue(shop: Shop, page: Page) -> None:
     run = release(shop, "2.0")
     page.goto(f"{shop.url}/runs/{run}")
     page.get_by_label("note").fill("looks good")
-    page.get_by_role("button", name="Approve").click()
+    page.get_by_role("button", name=re.compile("^Approve$")).click()
     page.get_by_text("Succeeded in").wait_for()
     [answer] = shop.ask("/approvals", run=run)["items"]
     assert (answer["status"], answer["note"]) == ("approved", "looks good")
@@ -104,7 +104,7 @@ def test_on_a_phone_the_graph_is_a_list_of_steps(shop: Shop, page: Page) -> None
     page.goto(f"{shop.url}/runs/{run_of(shop, 'release')}")
     page.get_by_role("heading", name="Steps").wait_for()
     assert page.locator(".react-flow").count() == 0
-    page.get_by_role("button", name="Approve").wait_for()
+    page.get_by_role("button", name=re.compile("^Approve$")).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
 
 

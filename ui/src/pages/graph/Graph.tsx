@@ -46,39 +46,41 @@ function Drawn({ nodes, edges, selected, onSelect, height, label, fits }: GraphP
     data: { node, isChosen: node.id === selected },
   }));
   return (
-    <div style={{ minHeight: height }} className={css.graph}>
-      <ReactFlow
-        aria-label={label}
-        nodes={shown}
-        edges={edges.map((edge) => edgeOf(edge, bends.get(edgeId(edge)) ?? []))}
-        nodeTypes={TYPES}
-        edgeTypes={EDGES}
-        onNodeClick={(_, node) => onSelect(node.id)}
-        nodesDraggable={false}
-        nodesConnectable={false}
-        nodesFocusable={false}
-        edgesFocusable={false}
-        elementsSelectable={false}
-        zoomOnScroll={false}
-        panOnScroll={false}
-        preventScrolling={false}
-        minZoom={FIT.minZoom}
-        maxZoom={1.5}
-        fitView
-        fitViewOptions={FIT}
-        onlyRenderVisibleElements={nodes.length > MANY}
-        proOptions={{ hideAttribution: true }}
-      >
-        {nodes.length > MANY && (
-          <MiniMap
-            pannable
-            zoomable
-            ariaLabel="The whole graph"
-            className={css.map}
-            nodeColor={(node) => `var(--${markOf((node as Shown).data.node.status).colour})`}
-          />
-        )}
-      </ReactFlow>
+    <div style={{ minHeight: height }} className={css.frame}>
+      <div className={css.graph}>
+        <ReactFlow
+          aria-label={label}
+          nodes={shown}
+          edges={edges.map((edge) => edgeOf(edge, bends.get(edgeId(edge)) ?? []))}
+          nodeTypes={TYPES}
+          edgeTypes={EDGES}
+          onNodeClick={(_, node) => onSelect(node.id)}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          nodesFocusable={false}
+          edgesFocusable={false}
+          elementsSelectable={false}
+          zoomOnScroll={false}
+          panOnScroll={false}
+          preventScrolling={false}
+          minZoom={FIT.minZoom}
+          maxZoom={1.5}
+          fitView
+          fitViewOptions={FIT}
+          onlyRenderVisibleElements={nodes.length > MANY}
+          proOptions={{ hideAttribution: true }}
+        >
+          {nodes.length > MANY && (
+            <MiniMap
+              pannable
+              zoomable
+              ariaLabel="The whole graph"
+              className={css.map}
+              nodeColor={(node) => `var(--${markOf((node as Shown).data.node.status).colour})`}
+            />
+          )}
+        </ReactFlow>
+      </div>
     </div>
   );
 }
