@@ -13,13 +13,13 @@ from tests.browser.site import Shop, fill
 from tests.support import ownership
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, ConsoleMessage, Page, Request
+    from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize
 
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
     " --disable-sync"
 )
-SIZE = {"width": 1440, "height": 900}
+SIZE: ViewportSize = {"width": 1440, "height": 900}
 PATIENCE_MS = 30_000
 
 

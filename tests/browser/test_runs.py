@@ -11,9 +11,9 @@ from tests.browser.site import Shop
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
-PHONE = {"width": 390, "height": 844}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def run_of(shop: Shop, workflow: str) -> str:
