@@ -22,7 +22,7 @@ def test_the_list_leads_to_a_job_and_its_failures(shop: Shop, page: Page) -> Non
     page.get_by_role("link", name=re.compile("^charge")).click()
     page.wait_for_url("**/jobs/shop/charge")
     page.get_by_text("What 2 changed").wait_for()
-    page.get_by_role("link", name="Executions").last.click()
+    page.get_by_role("navigation", name="About the job").get_by_role("link", name="Executions").click()
     page.wait_for_url("**?tab=executions")
     page.reload()
     page.get_by_role("table", name="Executions, newest first").wait_for()
@@ -52,7 +52,7 @@ def test_a_job_is_paused_with_a_note_and_resumed(shop: Shop, page: Page) -> None
     page.get_by_role("dialog").get_by_label("note").fill("the source is down")
     page.get_by_role("dialog").get_by_role("button", name="Pause job").click()
     page.get_by_text("the source is down").wait_for()
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Resume", exact=True).click()
     page.get_by_role("button", name="Pause…").wait_for()
     assert shop.ask("/jobs/daily_report", app="shop")["state"] == "active"
 
@@ -78,6 +78,16 @@ def test_a_job_that_is_data_is_edited_and_rolled_back(shop: Shop, page: Page) ->
 
 
 @pytest.mark.prove
+def test_the_graph_leads_from_a_job_to_what_it_starts(empty: Shop, page: Page) -> None:
+    empty.tell("/jobs", {"name": "first", "command": ["true"]})
+    empty.tell("/jobs", {"name": "second", "command": ["true"], "dependencies": ["first"]})
+    page.goto(f"{empty.url}/jobs/default/first?tab=depends")
+    page.locator(".react-flow").get_by_role("button", name=re.compile("^second")).click()
+    page.wait_for_url("**/jobs/default/second?tab=depends")
+    page.get_by_text("Runs after first.").wait_for()
+
+
+@pytest.mark.prove
 def test_a_job_of_code_is_only_read(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.url}/jobs/shop/charge?tab=definition")
     page.get_by_text("change it there and deploy").wait_for()
@@ -95,6 +105,6 @@ def test_a_long_name_does_not_widen_the_page(shop: Shop, page: Page, width: int)
 
 
 @pytest.mark.prove
-def test_without_jobs_the_list_says_how_they_come(empty: Shop, page: Page) -> None:
-    page.goto(f"{empty.url}/jobs")
-    page.get_by_text("rota worker MODULE:APP").wait_for()
+def test_a_filter_that_finds_nothing_has_a_way_out(empty: Shop, page: Page) -> None:
+    page.goto(f"{empty.url}/jobs?name=none")
+    page.get_by_role("link", name="Show all jobs").wait_for()
