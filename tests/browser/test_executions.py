@@ -16,10 +16,10 @@ def test_a_state_narrows_the_list_and_survives_a_reload(page: Page) -> None:
     expect(page).to_have_url(re.compile("status=failed"))
     for _ in range(2):
         expect(page.locator("tbody tr[data-row]").first).to_contain_text("Failed")
-        expect(page.locator("tbody tr[data-row]", has_text="Success")).to_have_count(0)
+        expect(page.locator("tbody tr[data-row]", has_text="Queued")).to_have_count(0)
         page.reload()
     page.go_back()
-    expect(page.locator("tbody tr[data-row]", has_text="Success").first).to_be_visible()
+    expect(page.locator("tbody tr[data-row]", has_text="Queued").first).to_be_visible()
 
 
 @pytest.mark.prove
