@@ -62,7 +62,7 @@ SECTIONS: dict[str, Section] = {
     "sleepers": orchestration.sleepers,
     "canvas": canvas.canvas,
     "events": events.events,
-    "http": http.http,
+    "http": http.http_api,
     "growth": growth,
 }
 SLOW = {

@@ -343,15 +343,31 @@ def _events(size: Size) -> list[Figure]:
 
 def _http(size: Size) -> list[Figure]:
     def figure(name: str, what: str, unit: str) -> Figure:
-        return Figure(name=name, section="http", what=what, unit=unit, grows=unit in ("/s", "%"))
+        return Figure(name=name, section="http", what=what, unit=unit, grows=unit in ("/s", "% of it"))
 
-    lines = f"{size.bulk[1]:,} lines in one request"
+    lines, flood = f"{size.bulk[1]:,} lines in one request", f"while {size.flood:,} are enqueued"
+    streams, waits = f"{size.streams:,} open streams", f"{size.callers:,} requests that wait"
     return [
         figure("http_single", "enqueues over 64 connections, one by one", "/s"),
         figure("http_bare", "a bare handler with group commit, the same calls", "/s"),
-        figure("http_share", "enqueues over HTTP, of the bare handler", "%"),
+        figure("http_share", "enqueues over HTTP, of the bare handler", "% of it"),
+        figure("http_cpu", "one enqueue: processor of Rota's server", "µs"),
+        figure("http_bare_cpu", "one enqueue: processor of the bare handler", "µs"),
+        figure("http_client_cpu", "one enqueue: processor of the client", "µs"),
+        figure("http_server_cpu", "one enqueue: processor of the database server", "µs"),
         figure("http_lines", f"{lines}: each", "/s"),
+        figure("http_lines_cpu", f"{lines}: processor of Rota's server for each", "µs"),
+        figure("http_lines_first", f"{lines}: first answer", "ms"),
         figure("http_lines_memory", f"{lines}: memory that the server grows by", "MB"),
+        figure("http_flood", f"{flood} as lines: each", "/s"),
+        figure("http_list_p99", f"{flood}: a list of 50, p99", "ms"),
+        figure("http_get_p99", f"{flood}: one execution, p99", "ms"),
+        figure("http_counts_p99", f"{flood}: counts, p99", "ms"),
+        figure("http_streams_cpu", f"{streams}: processor of Rota's server", "% of a core"),
+        figure("http_streams_statements", f"{streams}: statements", "per s"),
+        figure("http_waits_cpu", f"{waits}: processor of Rota's server", "% of a core"),
+        figure("http_waits_statements", f"{waits}: statements", "per s"),
+        figure("http_waits_answered", f"{waits}: a worker runs them; all answered after", "s"),
     ]
 
 

@@ -1,58 +1,165 @@
-"""How fast executions are accepted over HTTP: one by one from many connections, and as a stream of lines.
+"""The HTTP API under load: enqueues one by one and as lines, reads meanwhile, open streams, and requests that wait.
 
-The clients are in a process of their own per measurement, with plain sockets: a client library would take more time
-than the server. Beside Rota's server runs a bare handler with group commit (`bare_handler.py`), in the same round.
+The clients (`http_clients.py`) are in a process of their own. Enqueues one by one alternate between Rota's server and a
+bare handler with group commit (`bare_handler.py`), which run at the same time on the same database.
 """
 
 from __future__ import annotations
 
-import asyncio
+import http.client
+import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from benchmarks.database import Database
 from benchmarks.place import ROOT
 from benchmarks.processes import Tree, started
-from benchmarks.sections import Samples
+from benchmarks.sections import OPEN_S, Samples, cores, statements_per_s
 from benchmarks.site import Site
 from benchmarks.sizes import Size
-from benchmarks.steady import until
+from benchmarks.steady import percentile, until
 from tests.support.daemons import free_port
 
-CONNECTIONS = 64
-LINES = 100
-"""Lines in one piece of a stream."""
 START_S = 30.0
-WARM_S = 1.0
-BODY = b'{"job":"echo","arguments":{"number":7}}'
+TURNS = 2
+"""How often Rota and the bare handler alternate in a round."""
+PACE_S = 0.02
 _LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
+Measured = dict[str, float]
 
 
-def http(site: Site, size: Size) -> Samples:
-    with site.fresh() as database:
-        with _rota(database) as (server, port):
-            rate = _measured("single", port, size.single_s)
-            yield "http_single", rate
-            before = sum(server.peak_mb())
-            yield "http_lines", _measured("lines", port, size.bulk[1])
-            yield "http_lines_memory", max(0.0, sum(server.peak_mb()) - before)
-        with _bare(database) as port:
-            bare = _measured("single", port, size.single_s)
-    yield "http_bare", bare
-    yield "http_share", 100 * rate / bare
+def http_api(site: Site, size: Size) -> Samples:
+    with site.fresh() as database, _rota(database) as (server, port):
+        yield from _single(database, server, port, size)
+        yield from _lines(server, port, size)
+        yield from _reads(database, port, size)
+    yield from _streams(site, size)
+    yield from _waits(site, size)
+
+
+def _single(database: Database, server: Tree, port: int, size: Size) -> Samples:
+    with _bare(database) as (bare, bare_port):
+        rota, plain = _Sum(database, server, port), _Sum(database, bare, bare_port)
+        for one in (rota, plain):
+            _run("single", one.port, size.single_s / 2)  # The first calls open connections to the database.
+        for _ in range(TURNS):
+            for one in (rota, plain):
+                one.measure(size.single_s)
+    yield "http_single", rota.per_s
+    yield "http_bare", plain.per_s
+    yield "http_share", 100 * rota.per_s / plain.per_s
+    yield "http_cpu", rota.each_us(rota.own_s)
+    yield "http_bare_cpu", plain.each_us(plain.own_s)
+    yield "http_client_cpu", rota.each_us(rota.client_s)
+    if database.server is not None:
+        yield "http_server_cpu", rota.each_us(rota.server_s)
+
+
+class _Sum:
+    """What several measurements of one server add up to."""
+
+    def __init__(self, database: Database, tree: Tree, port: int) -> None:
+        self._database, self._tree, self.port = database, tree, port
+        self.count = self.seconds = self.own_s = self.client_s = self.server_s = 0.0
+
+    def measure(self, seconds: float) -> None:
+        server = self._database.server
+        own, of_server = self._tree.cpu_s(), server.cpu_s() if server else 0.0
+        found = _run("single", self.port, seconds)
+        self.own_s += self._tree.cpu_s() - own
+        self.server_s += server.cpu_s() - of_server if server else 0.0
+        self.count += found["count"]
+        self.seconds += found["seconds"]
+        self.client_s += found["cpu_s"]
+
+    @property
+    def per_s(self) -> float:
+        return self.count / self.seconds
+
+    def each_us(self, seconds: float) -> float:
+        return seconds / max(1.0, self.count) * 1e6
+
+
+def _lines(server: Tree, port: int, size: Size) -> Samples:
+    memory, own = sum(server.peak_mb()), server.cpu_s()
+    found = _run("lines", port, size.bulk[1])
+    yield "http_lines", found["count"] / found["seconds"]
+    yield "http_lines_cpu", (server.cpu_s() - own) / found["count"] * 1e6
+    yield "http_lines_first", found["first_s"] * 1e3
+    yield "http_lines_memory", max(0.0, sum(server.peak_mb()) - memory)
+
+
+def _reads(database: Database, port: int, size: Size) -> Samples:
+    """Lists, single executions and counts, while lines are accepted."""
+    paths = {
+        "list": "/executions?limit=50",
+        "get": f"/executions/{database.jobs.echo.enqueue(1).id}",
+        "counts": "/counts",
+    }
+    took_s: dict[str, list[float]] = {name: [] for name in paths}
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=size.limit_s)
+    with _client("lines", port, size.flood) as enqueuing:
+        while enqueuing.poll() is None or not took_s["counts"]:
+            for name, path in paths.items():
+                began = time.perf_counter()
+                client.request("GET", f"/api/v1{path}")
+                answer = client.getresponse()
+                assert answer.read()
+                assert answer.status == 200
+                took_s[name].append(time.perf_counter() - began)
+            time.sleep(PACE_S)
+        found = _answer(enqueuing)
+    yield "http_flood", found["count"] / found["seconds"]
+    for name, values in took_s.items():
+        yield f"http_{name}_p99", percentile(values, 99) * 1e3
+
+
+def _streams(site: Site, size: Size) -> Samples:
+    with (
+        site.fresh() as database,
+        _rota(database, database.traced()) as (server, port),
+        _held(port, ["/stream"] * size.streams) as client,
+    ):
+        yield from _while_open("http_streams", database, server, size)
+        assert client.stdin is not None
+        client.stdin.close()
+        assert _answer(client)["count"] == size.streams, "some streams were closed"
+
+
+def _waits(site: Site, size: Size) -> Samples:
+    """Requests that wait for executions; then a worker runs these."""
+    with site.fresh() as database, _rota(database, database.traced()) as (server, port):
+        ids = [handle.id for handle in database.jobs.noop.enqueue_many([()] * size.callers)]
+        with _held(port, [f"/executions/{id}?wait=60s" for id in ids]) as client:
+            yield from _while_open("http_waits", database, server, size)
+            with database.worker():
+                began = time.perf_counter()
+                until(lambda: client.poll() is not None, "an answer to every wait", size.limit_s)
+                yield "http_waits_answered", time.perf_counter() - began
+            assert _answer(client)["count"] == 0, "a wait was not answered"
+
+
+def _while_open(name: str, database: Database, server: Tree, size: Size) -> Samples:
+    time.sleep(min(OPEN_S, size.idle_s))
+    own, _ = cores(database, [server], size.idle_s)
+    yield f"{name}_cpu", own * 100
+    yield f"{name}_statements", statements_per_s(database, size.idle_s)
+
+
+# --- Processes -------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _rota(database: Database) -> Iterator[tuple[Tree, int]]:
+def _rota(database: Database, environment: dict[str, str] | None = None) -> Iterator[tuple[Tree, int]]:
     database.jobs.echo.enqueue(1)
     log = database.folder / "server.log"
     command = [sys.executable, "-m", "rota", "server", "--port", "0"]
-    with started(command, {**os.environ, "ROTA_URL": database.url}, log) as server:
+    with started(command, {**os.environ, "ROTA_URL": database.url, **(environment or {})}, log) as server:
         until(lambda: bool(_LISTENING.search(log.read_text())), "a server that listens", START_S)
         found = _LISTENING.search(log.read_text())
         assert found is not None
@@ -60,72 +167,49 @@ def _rota(database: Database) -> Iterator[tuple[Tree, int]]:
 
 
 @contextmanager
-def _bare(database: Database) -> Iterator[int]:
+def _bare(database: Database) -> Iterator[tuple[Tree, int]]:
     port, log = free_port(), database.folder / "bare.log"
-    url = database.url if database.url.startswith("postgres") else f"sqlite:///{database.folder}/bare.db"
     command = [sys.executable, "-m", "uvicorn", "benchmarks.bare_handler:app", "--port", str(port), "--no-access-log"]
-    with started(command, {**os.environ, "BARE_URL": url, "PYTHONPATH": str(ROOT)}, log):
+    command += ["--loop", "uvloop", "--http", "httptools"]
+    with started(command, {**os.environ, "BARE_URL": database.url, "PYTHONPATH": str(ROOT)}, log) as tree:
         until(lambda: "running on" in log.read_text(), "a handler that listens", START_S)
-        yield port
+        yield tree, port
 
 
-def _measured(what: str, port: int, amount: float) -> float:
-    """The rate that the clients saw."""
-    command = [sys.executable, "-m", "benchmarks.http", what, str(port), str(amount)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+@contextmanager
+def _client(what: str, port: int, amount: float) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "benchmarks.http_clients", what, str(port), str(amount)]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
-# --- The clients -----------------------------------------------------------------------------------
+@contextmanager
+def _held(port: int, paths: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Requests that are open meanwhile."""
+    with _client("hold", port, 0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(f"{path}\n" for path in paths) + "\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "open\n"
+        yield process
 
 
-def _request(port: int, kind: str, *headers: str) -> bytes:
-    lines = ["POST /api/v1/executions HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Type: {kind}", *headers, "", ""]
-    return "\r\n".join(lines).encode()
+def _run(what: str, port: int, amount: float) -> Measured:
+    with _client(what, port, amount) as process:
+        return _answer(process)
 
 
-async def _single(port: int, seconds: float) -> float:
-    """Executions per second, one by one, from `CONNECTIONS` connections."""
-    whole = _request(port, "application/json", f"Content-Length: {len(BODY)}") + BODY
-    # The first calls open connections to the database.
-    await asyncio.gather(*(_calls(port, whole, time.perf_counter() + WARM_S) for _ in range(CONNECTIONS)))
-    began = time.perf_counter()
-    counts = await asyncio.gather(*(_calls(port, whole, began + seconds) for _ in range(CONNECTIONS)))
-    return sum(counts) / (time.perf_counter() - began)
-
-
-async def _calls(port: int, whole: bytes, until_at: float) -> int:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    count = 0
-    while time.perf_counter() < until_at:
-        writer.write(whole)
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 201"), head
-        length = re.search(rb"content-length: (\d+)", head.lower())
-        assert length is not None
-        await reader.readexactly(int(length[1]))
-        count += 1
-    writer.close()
-    return count
-
-
-async def _lines(port: int, count: int) -> float:
-    """Lines per second, all in one request."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(_request(port, "application/x-ndjson", "Transfer-Encoding: chunked", "Connection: close"))
-    piece = (BODY + b"\n") * LINES
-    chunk = b"%x\r\n%s\r\n" % (len(piece), piece)
-    began = time.perf_counter()
-    for _ in range(count // LINES):
-        writer.write(chunk)
-        await writer.drain()
-    writer.write(b"0\r\n\r\n")
-    answer = await reader.read()
-    assert b'"accepted":%d' % (count // LINES * LINES) in answer, answer[-500:]
-    return count / (time.perf_counter() - began)
-
-
-if __name__ == "__main__":
-    name, address, amount = sys.argv[1:]
-    run = _single(int(address), float(amount)) if name == "single" else _lines(int(address), int(float(amount)))
-    print(asyncio.run(run))
+def _answer(process: subprocess.Popen[str]) -> Measured:
+    assert process.stdout is not None
+    text = process.stdout.read()
+    assert process.wait() == 0, "the client failed"
+    found: Measured = json.loads(text)
+    return found

@@ -64,6 +64,12 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """In a folder that is watched."""
     sleepers: int
     """Steps that sleep for a month."""
+    flood: int
+    """Executions that a client sends as lines while others read."""
+    streams: int
+    """Open streams of one server; it allows 1,000."""
+    callers: int
+    """Requests that wait for an execution at once."""
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
@@ -116,6 +122,9 @@ FULL = Size(
     waits=10_000,
     files=10_000,
     sleepers=1_000_000,
+    flood=1_000_000,
+    streams=1_000,
+    callers=5_000,
 )
 QUICK = Size(
     rounds=1,
@@ -159,6 +168,9 @@ QUICK = Size(
     waits=1_000,
     files=10_000,
     sleepers=20_000,
+    flood=100_000,
+    streams=1_000,
+    callers=1_000,
 )
 SMOKE = Size(
     rounds=1,
@@ -202,5 +214,8 @@ SMOKE = Size(
     waits=150,
     files=50,
     sleepers=1_000,
+    flood=2_000,
+    streams=20,
+    callers=20,
     limit_s=30.0,
 )

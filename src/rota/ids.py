@@ -33,7 +33,12 @@ class IdSource:
         self._last = 0
 
     def new(self) -> str:
-        return self.many(1)[0]
+        """One id; `many(1)` would take twice as long."""
+        now = self._clock.now() // 1000 << _SEQUENCE_BITS
+        with self._lock:
+            self._last = tick = max(self._last + 1, now)
+        head, tail = f"{tick >> _SEQUENCE_BITS:012x}", f"{self._clock.random_bits(64) & _RANDOM | _VARIANT:016x}"
+        return f"{head[:8]}-{head[8:]}-7{_SEQUENCES[tick & _SEQUENCE_MASK]}-{tail[:4]}-{tail[4:]}"
 
     def many(self, count: int) -> list[str]:
         """`count` ids in increasing order, for one bulk enqueue."""

@@ -9,7 +9,7 @@ import pytest
 
 from rota.api.resources import actions
 from rota.domain.access import Role
-from rota.domain.instant import MICROSECONDS
+from rota.domain.instant import MICROSECONDS, rfc3339
 from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
@@ -172,6 +172,20 @@ async def test_schedules_and_jobs(server: Server, client: httpx.AsyncClient) -> 
         for verb, changed in (("pause", True), ("pause", False), ("resume", True)):
             answer = await post(client, action=verb, on=target, ids=[f"shop/{subject}"], note="holiday")
             assert answer.json()["items"] == [{"id": f"shop/{subject}", "changed": changed}], (target, verb)
+
+
+async def test_a_backfill_says_how_many_ticks_it_starts_both_ends_included(
+    server: Server, client: httpx.AsyncClient
+) -> None:
+    hour = 3600 * MICROSECONDS
+    spec = Spec(job="mail", queue="default", trigger=Every(hour, 0))
+    server.store.transact(schedule.put, "default", "shop", "hourly", spec, "test")
+    last = server.services.clock.now() // hour * hour
+    between = {"from": rfc3339(last - 3 * hour), "to": rfc3339(last)}
+    body = {"action": "backfill", "on": "schedules", "ids": ["shop/hourly"], "options": between}
+    for query, started in (("?dryRun=true", 4), ("", 4), ("", 0)):
+        answer = await client.post(f"/actions{query}", json=body)
+        assert answer.json()["items"] == [{"id": "shop/hourly", "changed": started > 0, "started": started}]
 
 
 @pytest.mark.parametrize(

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.access import Role
 from rota.domain.job import Definition
 from rota.ops import control, define, fleet, job_pauses
-from tests.api.server import Server, code, serving
+from tests.api.server import Server, code
 from tests.support.world import World
 
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 async def texts(client: httpx.AsyncClient, query: str = "") -> list[str]:

@@ -13,11 +13,6 @@ from tests.api.server import Server, code
 from tests.support.world import World
 
 
-@pytest.fixture
-def world(server: Server) -> World:
-    return World(server.store)
-
-
 async def groups(client: httpx.AsyncClient, query: str) -> dict[str, int]:
     found = (await client.get(f"/counts?{query}")).raise_for_status().json()
     return {one["value"]: one["count"] for one in found["groups"]}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -174,6 +176,23 @@ async def test_case_37_a_full_queue_refuses_a_trigger(client: httpx.AsyncClient,
         assert (refused.status_code, code(refused)) == (429, "queue_full")
         assert int(refused.headers["retry-after"]) >= 1
     assert queued(server) == 1
+
+
+async def test_requests_of_one_moment_share_a_submission(client: httpx.AsyncClient, server: Server) -> None:
+    submitted: list[int] = []
+    submit = server.store.submit
+
+    def noted(op: Callable[..., Any], *args: Any) -> Any:
+        submitted.append(len(args[1]))
+        return submit(op, *args)
+
+    server.store.submit = noted  # type: ignore[method-assign, assignment]
+    await client.post("/executions", json={"job": "free"})  # Reads the job, which is remembered then.
+    body = [{"job": "free", "arguments": {"number": number}} for number in range(8)]
+    answers = await asyncio.gather(*(client.post("/executions", json=one) for one in body))
+    found = [(await client.get(answer.headers["location"].removeprefix("/api/v1"))).json() for answer in answers]
+    assert [one["arguments"] for one in found] == [one["arguments"] for one in body]
+    assert submitted == [1, 8]
 
 
 async def test_keys_and_unique_give_an_existing_execution(client: httpx.AsyncClient) -> None:

@@ -7,30 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed
 from rota.ops import fleet
-from tests.api.server import Server, code, serving
+from tests.api.server import Server, code
 from tests.support.world import World
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 TRACEBACK = 'Traceback:\n  File "/srv/shop/payments.py", line 88, in charge\n    raise\n'
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    world = World(server.store, clock)
+def world(world: World) -> World:
     world.register(Definition(name="charge", description="first"))
     return world
 

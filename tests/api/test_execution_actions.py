@@ -9,13 +9,8 @@ import httpx
 import pytest
 
 from rota.domain.job import Definition, Queue
-from tests.api.server import Server, code
+from tests.api.server import code
 from tests.support.world import World
-
-
-@pytest.fixture
-def world(server: Server) -> World:
-    return World(server.store)
 
 
 async def test_case_35_cancel_of_what_just_ended_and_twice(client: httpx.AsyncClient, world: World) -> None:

@@ -22,11 +22,6 @@ from tests.support.proving import proof
 from tests.support.world import World
 
 
-@pytest.fixture
-def world(server: Server) -> World:
-    return World(server.store)
-
-
 async def every(client: httpx.AsyncClient, path: str, **params: Any) -> list[dict[str, Any]]:
     """All items of a list, page by page."""
     found: list[dict[str, Any]] = []

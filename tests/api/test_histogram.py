@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 import pytest
 
-from rota.clock import ManualClock
-from tests.api.server import Server, code, serving
+from tests.api.server import code
 from tests.support.statistics import fold_all
 from tests.support.world import World
 
-
-@pytest.fixture
-def clock() -> ManualClock:
-    clock = ManualClock()
-    clock.set(clock.now() - clock.now() % (3600 * 10**6))
-    return clock
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
+pytestmark = pytest.mark.usefixtures("clock")
 
 
 async def bars(client: httpx.AsyncClient, query: str) -> tuple[str, list[dict[str, int]]]:

@@ -7,34 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.instant import rfc3339
 from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
 from rota.ops import define, firing, schedule
 from rota.ops.upkeep import ALL_SHARDS
-from tests.api.server import Server, serving
+from tests.api.server import Server
 from tests.support.world import World
 from tests.workflow.stage import Stage, one_success
 
+pytestmark = pytest.mark.usefixtures("clock")
+
 SECOND = 10**6
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
 
 
 async def get(client: httpx.AsyncClient, path: str) -> Any:

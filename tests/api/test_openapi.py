@@ -37,6 +37,14 @@ def test_every_member_and_parameter_has_a_description() -> None:
     assert missing == [], "write a docstring beside the field; api/member_words.py reads it"
 
 
+def test_a_patch_describes_members_as_the_body_that_it_patches() -> None:
+    schemas = document(ROUTES, "1")["components"]["schemas"]
+    of_patch, of_body = schemas["SchedulePatch"]["properties"], schemas["NewSchedule"]["properties"]
+    assert {name: of_patch[name]["description"] for name in of_patch} == {
+        name: of_body[name]["description"] for name in of_patch
+    }
+
+
 def test_words_for_many_members_are_used() -> None:
     """A field that is renamed must not leave its words behind."""
     given = {kind for route in ROUTES for kind in (route.query, route.body, *answers.kinds(route)) if kind is not None}

@@ -8,36 +8,22 @@ from typing import Any
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed
 from rota.domain.requirement import Needs
-from rota.domain.schedule import Spec
+from rota.domain.schedule import CatchUp, Spec
 from rota.domain.trigger import Every
 from rota.ops import breakers, define, firing, fleet, job_pauses, schedule, statistics
 from rota.ops.upkeep import ALL_SHARDS
-from tests.api.server import Server, serving
+from tests.api.server import Server
 from tests.support.statistics import fold_all
 from tests.support.world import World
+from tests.workflow.stage import Stage
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 MINUTE = 60 * 10**6
 RESET = Failed(Error("ConnectionError", "reset by peer after 2.0 s", ""))
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
 
 
 async def overview(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
@@ -156,6 +142,86 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
     assert [one["label"] for one in found["ticks_overlap"]["actions"]] == ["Open run", "Open schedule", "Cancel run…"]
+
+
+async def test_case_ticks_that_nothing_looked_at_and_ticks_that_were_missed(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    spec = Spec(job="send", trigger=Every(period=MINUTE), catch_up=CatchUp.NONE)
+    server.store.transact(schedule.put, "default", "shop", "sync", spec, "test")
+    world.clock.advance(10 * 60)
+    found = await findings(client, world)
+    assert set(found) == {"schedule_overdue"}
+    overdue = found["schedule_overdue"]
+    assert (overdue["subject"]["name"], overdue["severity"]) == ("sync", "warning")
+    assert overdue["text"] == "sync: its tick was due 9m2s ago"
+    server.store.transact(firing.fire, ALL_SHARDS, world.ids.many)
+    found = await findings(client, world)
+    assert "schedule_overdue" not in found
+    missed = found["ticks_missed"]
+    assert (missed["subject"]["name"], missed["affected"], missed["measure"]) == ("sync", 9, 9.0)
+    assert missed["evidence"].startswith("missed: no worker was there in time; the last ")
+    assert [one["label"] for one in missed["actions"]] == ["Open schedule"]
+
+
+async def test_case_a_queue_that_grows(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    worker = world.join(lease_s=36_000)
+    for count in (10, 40):
+        world.enqueue_many(count, queue="mail")
+        world.clock.advance(90)
+        server.store.transact(statistics.write_samples, server.store.read(statistics.observe))
+    for attempt in world.claim(worker, 5):
+        world.finish(attempt)
+    for fold in (lambda: None, lambda: fold_all(world.store)):
+        fold()
+        found = await findings(client, world)
+        assert set(found) == {"queue_growing"}
+        grows = found["queue_growing"]
+        assert (grows["subject"]["name"], grows["severity"], grows["affected"]) == ("mail", "critical", 45)
+        assert grows["text"] == "Queue mail grows: from 10 to 45 queued in 2 minutes"
+        assert [point for point in grows["series"]["points"] if point] == [10, 50]
+    for attempt in world.claim(worker, 36):
+        world.finish(attempt)
+    assert await findings(client, world) == {}
+
+
+async def test_case_a_worker_whose_heartbeats_are_late(client: httpx.AsyncClient, server: Server, world: World) -> None:
+    worker = world.join(lease_s=30, name="slow")
+    for pause_s in (10, 25, 10, 25):
+        assert await findings(client, world) == {}
+        world.clock.advance(pause_s - 2)
+        server.store.transact(fleet.beat, [worker], 30)
+    late = (await findings(client, world))["worker_late"]
+    assert (late["subject"]["name"], late["measure"], late["severity"]) == ("slow", 2.0, "warning")
+    assert late["evidence"].startswith("2 of the last 4 were late")
+
+
+async def test_case_a_paused_run_and_an_approval_without_an_answer(client: httpx.AsyncClient, world: World) -> None:
+    stage = Stage(world)
+    ask = {"id": "ask", "approve": {"text": "Release?", "timeout": "2d"}}
+    stage.workflow("release", ask, {"id": "go", "job": "echo", "with": {"x": {"$": "ask.approved"}}})
+    run = stage.start("release")
+    stage.work()
+    assert await findings(client, world) == {}
+    stage.pause(run)
+    found = await findings(client, world)
+    assert set(found) == {"run_paused"}
+    paused = found["run_paused"]
+    assert (paused["subject"]["id"], paused["subject"]["name"]) == (run, "release")
+    assert paused["text"] == "A run of release is paused by test: “why not”"
+    resume = paused["actions"][1]
+    assert (await client.request(resume["method"], f"http://localhost{resume['path']}")).status_code == 200
+    world.clock.advance(25 * 3600)
+    found = await findings(client, world)
+    assert set(found) == {"approval_overdue"}
+    overdue = found["approval_overdue"]
+    assert (overdue["subject"]["name"], overdue["text"].startswith("No answer to “Release?” for ")) == (
+        "Release?",
+        True,
+    )
+    approve = overdue["actions"][1]
+    assert (await client.request(approve["method"], f"http://localhost{approve['path']}")).status_code == 200
+    assert await findings(client, world) == {}
 
 
 async def test_case_the_outlook_of_queues(client: httpx.AsyncClient, server: Server, world: World) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
 import httpx
 import pytest
 
 from rota.domain.access import Role
+from rota.store import access_reader
 from tests.api.server import Server, code
 
 
@@ -58,6 +63,21 @@ async def test_once_a_token_exists_every_caller_needs_one(server: Server) -> Non
         assert seen["limits"] == {"payloadBytes": 1024 * 1024, "page": 1000, "many": 1000, "waitS": 60.0}
         assert {"jobs", "executions", "stream"} <= set(seen["features"])
         assert (seen["actor"], seen["role"], seen["scopes"]) == ("token:reports", "viewer", ["read"])
+
+
+async def test_callers_of_one_moment_share_the_look_for_tokens(server: Server) -> None:
+    looks: list[object] = []
+    read = server.store.read
+
+    def noted(query: Callable[..., Any], *args: Any) -> Any:
+        looks.append(query)
+        return read(query, *args)
+
+    server.store.read = noted  # type: ignore[method-assign, assignment]
+    assert all(await asyncio.gather(*(server.api.authenticator.is_open() for _ in range(20))))
+    assert looks == [access_reader.has_tokens]
+    server.token()
+    assert not await server.api.authenticator.is_open()
 
 
 async def test_case_29_credentials_that_are_malformed(server: Server) -> None:

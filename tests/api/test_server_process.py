@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,16 @@ def test_case_44_no_request_fails_while_the_processes_are_replaced(tmp_path: Pat
         assert failures == [], server.log
         assert min(done) > 10
         assert server.stop() == 0
+
+
+def test_every_request_has_a_line_in_the_log(tmp_path: Path) -> None:
+    with server_process(tmp_path, f"sqlite:///{tmp_path}/rota.db") as server:
+        with httpx.Client(base_url=server.url) as client:
+            for number in range(100):
+                client.get(f"/api/v1/me?number={number}", headers={"X-Request-Id": f"request-{number:03d}"})
+        line = r"^\S+ \S+,\d{3} INFO rota\.access: GET /api/v1/me\?… 400 [\d.]+ms 127\.0\.0\.1 \S+ request-(\d{3})$"
+        wanted = [f"{number:03d}" for number in range(100)]
+        eventually(lambda: re.findall(line, server.log, re.MULTILINE) == wanted, what=f"a line each: {server.log}")
 
 
 def test_a_killed_process_is_replaced(tmp_path: Path) -> None:

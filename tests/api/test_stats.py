@@ -8,36 +8,19 @@ import httpx
 import msgspec
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain import payload
 from rota.domain.access import Role
 from rota.domain.instant import rfc3339
 from rota.domain.outcome import Failed, Succeeded
 from rota.ops import finish, statistics
 from rota.ops.finish import Finished
-from tests.api.server import Server, code, serving
+from tests.api.server import Server, code
 from tests.support.statistics import fold_all
 from tests.support.world import World
 
+pytestmark = pytest.mark.usefixtures("clock")
+
 MINUTE = 60 * 10**6
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    clock = ManualClock()
-    clock.set(clock.now() - clock.now() % (3600 * 10**6))
-    return clock
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
 
 
 async def stats(client: httpx.AsyncClient, query: str) -> dict[str, Any]:

@@ -7,36 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from rota.clock import ManualClock
 from rota.domain.instant import rfc3339
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Cron, Every
 from rota.ops import calendars, firing, schedule
 from rota.ops.upkeep import ALL_SHARDS
 from rota.views import tick_range
-from tests.api.server import Server, code, serving
+from tests.api.server import code
 from tests.support.world import FAILED, World
+
+pytestmark = pytest.mark.usefixtures("clock")
 
 MINUTE = 60 * 10**6
 HOUR, DAY = 60 * MINUTE, 24 * 60 * MINUTE
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    clock = ManualClock()
-    clock.set(clock.now() - clock.now() % DAY)
-    return clock
-
-
-@pytest.fixture
-def server(url: str, clock: ManualClock) -> Any:
-    with serving(url, clock) as server:
-        yield server
-
-
-@pytest.fixture
-def world(server: Server, clock: ManualClock) -> World:
-    return World(server.store, clock)
 
 
 def put(world: World, name: str, spec: Spec) -> None:
@@ -88,6 +71,33 @@ async def test_case_dense_schedules_are_counted_and_not_listed_whole(
     found = await get(client, "/ticks")
     assert (len(found["items"]), found["isCapped"], len(found["dense"])) == (30, True, 1)
     assert [one["count"] for one in found["quarters"]] == [15] * 96
+
+
+async def test_case_neighbours_with_one_outcome_are_merged(client: httpx.AsyncClient, world: World) -> None:
+    put(world, "often", Spec(job="send", trigger=Every(period=15 * MINUTE)))
+    put(world, "daily", Spec(job="count", trigger=Cron("0 6 * * *")))
+    start = world.clock.now()
+    for fails in (False, False, True):
+        fire(world, 900, fails=fails)
+    found = (await get(client, "/ticks?merge=80"))["items"]
+    assert [(one["schedule"], one["count"], one["status"]) for one in found] == [
+        ("often", 2, "success"),
+        ("often", 1, "failed"),
+        ("often", 92, None),
+        ("daily", 1, None),
+    ]
+    assert (found[2]["at"], found[2]["until"]) == (rfc3339(start + HOUR), rfc3339(start + DAY - 15 * MINUTE))
+    assert [one["executionId"] is None for one in found] == [True, False, True, True]
+    assert len((await get(client, "/ticks?merge=100"))["items"]) == 96
+
+
+async def test_case_what_lint_finds(client: httpx.AsyncClient, world: World) -> None:
+    for number in range(10):
+        put(world, f"nightly{number}", Spec(job="send", trigger=Cron("0 2 * * *")))
+    found = await get(client, "/lint")
+    assert (found["schedules"], [one["kind"] for one in found["findings"]]) == (10, ["herd"])
+    assert found["findings"][0]["schedules"][0] == "shop.nightly0"
+    assert (await get(client, "/lint?app=other"))["findings"] == []
 
 
 async def test_case_excluded_days_have_no_planned_ticks(client: httpx.AsyncClient, world: World) -> None:

@@ -93,6 +93,16 @@ def many_lines(lines: int) -> int:
     return lines
 
 
+@app.job(queue="reports")
+def chatter(ctx: Context, lines: int) -> int:
+    """Prints a line ten times a second, until it has printed all or is cancelled."""
+    for number in range(1, lines + 1):
+        print(f"word {number}", flush=True)
+        if ctx.wait_cancelled(0.1):
+            break
+    return lines
+
+
 @app.job(name=LONG_NAME, queue="reports", retry=1)
 def reconcile(note: str) -> None:
     raise ValueError(f"{note}: the sums differ by 12.03 EUR")

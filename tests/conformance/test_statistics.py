@@ -171,7 +171,7 @@ def test_a_fold_that_is_killed_loses_and_doubles_nothing(world: World) -> None:
         assert counted(world.store) == before
     assert fold_all(world.store) == 0
     assert counted(world.store) == before
-    assert sum(row["created"] for row in table(world.store, "stat")) == 2 * 55, "in minutes, and in hours"
+    assert sum(row["created"] for row in table(world.store, "stat")) == 3 * 55, "in minutes, five minutes and hours"
 
 
 def test_folders_at_once_fold_each_row_once(world: World) -> None:
@@ -239,7 +239,7 @@ def test_minutes_and_hours_are_kept_for_so_long_and_no_longer(world: World, cloc
     fold_all(world.store)
     sample(world.store)
     before = kept(world)
-    assert (before[0], before[1].count(60)) == ([60, 3600], before[1].count(3600))
+    assert (before[0], before[1].count(60), before[1].count(300)) == ([60, 300, 3600], *[before[1].count(3600)] * 2)
     clock.advance(48 * 3600)
     assert world.store.transact(statistics.drop_old, 100) == 0
     clock.advance(2 * 3600)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rota.domain import statistics
 from rota.domain.instant import MICROSECONDS
-from rota.domain.statistics import BUCKETS, HOUR_S, MINUTE_S, BadWindow, Count, Delta, Labels, Window
+from rota.domain.statistics import BUCKETS, FIVE_MINUTES_S, HOUR_S, MINUTE_S, BadWindow, Count, Delta, Labels, Window
 
 NOW = 1_800_000_000 * MICROSECONDS
 DAY = 86_400 * MICROSECONDS
@@ -79,7 +79,7 @@ def test_folding_loses_nothing_and_needs_no_order(found: list[Delta], seed: int)
     assert {key: (tally.counts, tally.times) for key, tally in one.items()} == {
         key: (tally.counts, tally.times) for key, tally in other.items()
     }
-    for step_s in (MINUTE_S, HOUR_S):
+    for step_s in statistics.STEPS_S:
         rows = [tally for (_, row_s, _), tally in one.items() if row_s == step_s]
         assert sum(sum(tally.counts) for tally in rows) == sum(delta.count for delta in found)
         values = [time for delta in found for time in msgspec.json.decode(delta.run_times or "[]")]
@@ -94,11 +94,20 @@ def test_a_histogram_is_read_as_it_was_written(found: dict[int, int]) -> None:
     assert statistics.read(statistics.written(found)) == found
 
 
+@given(st.lists(st.dictionaries(st.integers(min_value=0, max_value=31), st.integers(min_value=1)), min_size=1))
+def test_histograms_are_read_as_their_sum(several: list[dict[int, int]]) -> None:
+    expected = statistics.Tally()
+    for found in several:
+        expected.add_times(0, found)
+    assert statistics.read_sum(",".join(map(statistics.written, several))) == expected.times[0]
+
+
 def test_a_window_has_whole_steps() -> None:
     found = statistics.window(NOW - HOUR_S * MICROSECONDS + 5, NOW + 1, 120, NOW)
     assert found.start % found.step == found.stop % found.step == 0
     assert (found.start <= NOW - HOUR_S * MICROSECONDS, found.stop > NOW) == (True, True)
-    assert (found.row_s, Window(0, 10 * DAY, 2 * HOUR_S).row_s) == (MINUTE_S, HOUR_S)
+    rows = [Window(0, 10 * DAY, step_s).row_s for step_s in (120, 300, 1200, 3600, 7200)]
+    assert rows == [MINUTE_S, FIVE_MINUTES_S, FIVE_MINUTES_S, HOUR_S, HOUR_S]
 
 
 @given(st.integers(min_value=1, max_value=399 * DAY))

@@ -23,21 +23,22 @@ from tests.support.world import NAMESPACE, World
 Rows = dict[str, reader.ExecutionRow]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=["sqlite", "postgres", "sqlite alone", "postgres alone"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder: Path = tmp_path_factory.mktemp("lists")
-    url = f"sqlite:///{folder}/rota.db" if request.param == "sqlite" else fresh_database()
+    url = f"sqlite:///{folder}/rota.db" if request.param.startswith("sqlite") else fresh_database()
     clock = ManualClock()
     store = open_store(url, clock)
     world = World(store, clock)
-    _fill(world)
+    _fill(world, is_alone=request.param.endswith("alone"))
     yield world
     store.close()
 
 
-def _fill(world: World) -> None:
-    """Sixty executions of three jobs in every state but `waiting`, and as many of another tenant."""
-    world.register("send", namespace="other")
+def _fill(world: World, *, is_alone: bool) -> None:
+    """Sixty executions of three jobs in every state but `waiting`, and as many of another tenant if there is one."""
+    if not is_alone:
+        world.register("send", namespace="other")
     for number in range(60):
         job = ("send", "receive", "count")[number % 3]
         tags = msgspec.json.encode([f"t{number % 4}", f"u{number % 5}"]).decode() if number % 2 else None
@@ -47,7 +48,8 @@ def _fill(world: World) -> None:
         if number % 15 == 4:
             options["key"] = f"k{number}"
         world.enqueue(job, **options)
-        world.enqueue("send", namespace="other", tags=tags, actor="a1")
+        if not is_alone:
+            world.enqueue("send", namespace="other", tags=tags, actor="a1")
         world.clock.advance(1)
     worker = world.join()
     for place, attempt in enumerate(world.claim(worker, 40)):
@@ -99,6 +101,20 @@ FILTERS: dict[str, tuple[Criteria, Callable[[reader.ExecutionRow], bool]]] = {
     "error": (Criteria(error='NO "LUCK"'), lambda row: "luck" in (row.error or "")),
     "an injection": (Criteria(error="' OR 1=1--"), lambda _: False),
     "dead": (Criteria(dead=True), lambda row: row.status is Status.FAILED),
+    "dead of an app": (Criteria(dead=True, job=("none/send",)), lambda _: False),
+    "dead in a queue": (
+        Criteria(dead=True, queue=("q1",)),
+        lambda row: row.status is Status.FAILED and row.queue == "q1",
+    ),
+    "dead and queued": (Criteria(dead=True, status=(Status.QUEUED,)), lambda _: False),
+    "successes in a queue": (
+        Criteria(status=(Status.SUCCESS,), queue=("q1",)),
+        lambda row: row.status is Status.SUCCESS and row.queue == "q1",
+    ),
+    "ended": (
+        Criteria(status=(Status.SUCCESS, Status.CANCELLED)),
+        lambda row: row.status in (Status.SUCCESS, Status.CANCELLED),
+    ),
     "dead sends": (Criteria(dead=True, job=("send",)), lambda row: row.status is Status.FAILED and row.job == "send"),
     "not dead": (Criteria(dead=False), lambda row: row.status is not Status.FAILED),
     "worker": (Criteria(worker=("w",)), lambda row: row.worker == "w"),
@@ -136,12 +152,18 @@ def test_a_page_of_a_namespace_with_very_many_jobs(world: World, monkeypatch: py
     assert _paged(world, Criteria(), False, Budget()) == expected
 
 
-def test_times_are_those_of_the_database(world: World) -> None:
+@pytest.mark.parametrize("clocks_differ_s", [600, 3])
+@pytest.mark.parametrize("status", [(), (Status.FAILED,), (Status.QUEUED, Status.CANCELLED)])
+def test_times_are_those_of_the_database(
+    world: World, monkeypatch: pytest.MonkeyPatch, clocks_differ_s: int, status: tuple[Status, ...]
+) -> None:
+    monkeypatch.setattr(execution_reader, "CLOCKS_DIFFER", clocks_differ_s * 10**6)
     rows = _all(world)
     times = sorted(row.created_at for row in rows.values())
     low, high = times[10], times[30]
-    found = _paged(world, Criteria(created_from=low, created_to=high), False, Budget())
-    assert found == [id for id, row in rows.items() if low <= row.created_at < high]
+    found = _paged(world, Criteria(created_from=low, created_to=high, status=status), False, Budget())
+    matching = [id for id, row in rows.items() if not status or row.status in status]
+    assert found == [id for id in matching if low <= rows[id].created_at < high]
 
 
 def test_queued_executions_by_rank_are_in_the_order_of_claims(world: World) -> None:

@@ -34,6 +34,16 @@ def test_a_fresh_file_gets_every_migration(path: Path) -> None:
     assert [migration.number for migration in known] == list(range(1, len(known) + 1))
 
 
+def test_an_older_file_gets_only_the_migrations_that_it_lacks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SqliteStore(f"sqlite:///{path}").close()
+    known, before = migrate.known("sqlite"), applied(path)
+    added = migrate.Migration(len(known) + 1, "added", "CREATE TABLE added (x);")
+    monkeypatch.setattr(migrate, "known", lambda _: (*known, added))
+    SqliteStore(f"sqlite:///{path}").close()
+    assert applied(path) == [*before, (added.number, added.checksum)]
+    assert "added" in tables(path)
+
+
 def test_a_file_that_is_up_to_date_is_not_written(path: Path) -> None:
     SqliteStore(f"sqlite:///{path}").close()
     before = path.read_bytes()

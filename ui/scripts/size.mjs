@@ -16,10 +16,14 @@ function filesOf(key, seen = new Set()) {
   return files;
 }
 
-// A chart or a graph is loaded by its page with a further import(); it counts for each page that names it.
-function filesOfRoute(key) {
+// A chart or a graph is loaded with a further import(), by the page or by one of its parts; it counts for each page.
+function filesOfRoute(key, seen = new Set()) {
+  if (seen.has(key)) return new Set();
+  seen.add(key);
   const files = filesOf(key);
-  for (const next of manifest[key].dynamicImports ?? []) for (const file of filesOf(next)) files.add(file);
+  const { imports = [], dynamicImports = [] } = manifest[key];
+  const further = [...imports.filter((next) => !manifest[next].isEntry), ...dynamicImports];
+  for (const next of further) for (const file of filesOfRoute(next, seen)) files.add(file);
   return files;
 }
 

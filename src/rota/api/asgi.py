@@ -8,11 +8,13 @@ import gzip
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from rota.api import body, guard, problem, query
+from rota.api.access_log import AccessLog
 from rota.api.answer import EVENT_STREAM, Answer
 from rota.api.auth import Authenticator
 from rota.api.body import Gone
@@ -30,14 +32,13 @@ LEAST_COMPRESSED = 1024
 STUCK_S = 30.0
 """A stream is closed if its client takes nothing for so long."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}", re.ASCII)
-_SECURITY = {
-    "Content-Security-Policy": (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    "X-Content-Type-Options": (b"x-content-type-options", b"nosniff"),
-    "Cache-Control": (b"cache-control", b"no-store"),
+_EVERY = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
 }
 """Headers of every answer that does not have its own."""
 log = logging.getLogger("rota.api")
-access_log = logging.getLogger("rota.access")
 
 
 class Api:
@@ -45,7 +46,7 @@ class Api:
 
     def __init__(self, services: Services, table: Table) -> None:
         self.services, self.table = services, table
-        self.authenticator = Authenticator(services)
+        self.authenticator, self._access_log = Authenticator(services), services.part(AccessLog)
         services.routes, services.feed = table.routes, Feed(services)
         services.grant_of, services.forget_grants = self.authenticator.caller, self.authenticator.forget
 
@@ -83,15 +84,8 @@ class Api:
         took_ms = (self.services.clock.monotonic() - begun) * 1000
         # Values of parameters may be secrets.
         shown = request.path + ("?…" if request.raw_query else "")
-        access_log.info(
-            "%s %s %d %.1fms %s %s %s",
-            request.method,
-            shown,
-            status,
-            took_ms,
-            request.address,
-            request.actor,
-            request.id,
+        self._access_log.note(
+            f"{request.method} {shown} {status} {took_ms:.1f}ms {request.address} {request.actor} {request.id}"
         )
 
     async def _answer(self, request: _Request, receive: body.Receive) -> Answer:
@@ -228,7 +222,7 @@ def _of_problem(found: Problem, request_id: str) -> Answer:
 
 
 async def _send(answer: Answer, request: _Request, receive: body.Receive, send: Send) -> int:
-    headers = {**answer.headers, "X-Request-Id": request.id}
+    headers = {**_EVERY, **answer.headers, "X-Request-Id": request.id}
     content = answer.body
     if answer.body is not None or answer.stream is not None:
         headers.setdefault("Content-Type", answer.media)
@@ -238,14 +232,19 @@ async def _send(answer: Answer, request: _Request, receive: body.Receive, send: 
             headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         headers["Content-Length"] = str(len(content))
     is_head = request.method == "HEAD"
-    pairs = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
-    missing = [pair for name, pair in _SECURITY.items() if name not in headers]
-    await send({"type": "http.response.start", "status": answer.status, "headers": [*missing, *pairs]})
+    pairs = [(_encoded_name(name), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": pairs})
     if answer.stream is not None and not is_head:
         # The stream of a POST may read the body itself, and notices by that when the client leaves.
         await _send_pieces(answer.stream, receive if request.method == "GET" else _never, send)
     await send({"type": "http.response.body", "body": b"" if is_head else content or b""})
     return answer.status
+
+
+@cache
+def _encoded_name(name: str) -> bytes:
+    """The name of a header; the server has some dozens of them."""
+    return name.lower().encode("latin-1")
 
 
 async def _send_pieces(pieces: AsyncIterator[bytes], receive: body.Receive, send: Send) -> None:

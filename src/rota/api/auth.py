@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -37,6 +38,7 @@ class Authenticator:
         self._verdicts: dict[str, _Verdict] = {}
         self._has_tokens = False
         self._looked_at = float("-inf")
+        self._look: asyncio.Task[None] | None = None
         self._refused: dict[str, list[float]] = {}
         self._used: dict[str, float] = {}
 
@@ -46,9 +48,22 @@ class Authenticator:
             return True
         now = self._services.clock.monotonic()
         if not self._has_tokens and now - self._looked_at >= REMEMBERED_S:
-            self._has_tokens = await self._services.read(access_reader.has_tokens)
-            self._looked_at = now
+            # Open streams ask once a second, all at the same time: they share one read.
+            if self._look is None:
+                self._look = asyncio.ensure_future(self._look_for_tokens(now))
+            await asyncio.shield(self._look)
         return not self._has_tokens
+
+    async def _look_for_tokens(self, now: float) -> None:
+        this = asyncio.current_task()
+        try:
+            has_tokens = await self._services.read(access_reader.has_tokens)
+            self._has_tokens = self._has_tokens or has_tokens
+            if self._look is this:  # Else a change was made meanwhile, which this read may have missed.
+                self._looked_at = now
+        finally:
+            if self._look is this:
+                self._look = None
 
     async def caller(self, headers: Mapping[str, str], address: str) -> Grant:
         """The rights of the caller of a request, or a problem with a status of 401."""
@@ -70,7 +85,7 @@ class Authenticator:
     def forget(self) -> None:
         """After a change of tokens on this server, or a hint of one elsewhere."""
         self._verdicts.clear()
-        self._looked_at = float("-inf")
+        self._looked_at, self._look = float("-inf"), None
 
     async def _of_token(self, text: str) -> Grant:
         if not token.is_token(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
@@ -49,14 +49,39 @@ async def pieces(receive: Receive, headers: Mapping[str, str], gap_s: float | No
 
 async def _next(receive: Receive, within_s: float) -> tuple[bytes, bool]:
     """The next bytes of a body, and whether there are more."""
+    steps = receive().__await__()
     try:
-        async with asyncio.timeout(within_s):
-            message = await receive()
-    except TimeoutError:
-        raise Problem("too_slow", "the body came too slowly: send it at 1 KiB per second or faster") from None
+        waits_for = next(steps)
+    except StopIteration as done:
+        message = done.value  # Most bodies come with their headers, and need no timer.
+    else:
+        message = await _rest(steps, waits_for, within_s)
     if message["type"] == "http.disconnect":
         raise Gone
     return message.get("body", b""), message.get("more_body", False)
+
+
+async def _rest(steps: Generator[Any, None, Mapping[str, Any]], waits_for: Any, within_s: float) -> Mapping[str, Any]:
+    """The message of a `receive` that has begun to wait."""
+    try:
+        async with asyncio.timeout(within_s):
+            return await _Begun(steps, waits_for)
+    except TimeoutError:
+        raise Problem("too_slow", "the body came too slowly: send it at 1 KiB per second or faster") from None
+
+
+class _Begun:
+    """The rest of an awaitable whose first step was made outside of `await`."""
+
+    def __init__(self, steps: Generator[Any, None, Mapping[str, Any]], waits_for: Any) -> None:
+        self._steps, self._waits_for = steps, waits_for
+
+    def __await__(self) -> Generator[Any, None, Mapping[str, Any]]:
+        try:
+            yield self._waits_for
+            return (yield from self._steps)
+        finally:
+            self._steps.close()
 
 
 async def whole(

@@ -19,6 +19,7 @@ from rota.api.problem import Flaw, Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.services import Services
 from rota.api.target import Target, Targets
+from rota.api.together import Together
 from rota.ops import callbacks
 from rota.ops import enqueue as ops
 from rota.ops.submission import Accepted, Header, Item
@@ -48,6 +49,7 @@ class Ingest:
         self.targets = services.part(Targets)
         self.quotas = services.part(QuotaKeeper)
         self._headers: dict[tuple[Any, ...], Header] = {}
+        self._together = Together(self._submit)
         self._calling_back: set[str] = set()
 
     async def order(
@@ -116,14 +118,19 @@ class Ingest:
 
     async def submit(self, orders: Sequence[Order]) -> list[Accepted]:
         """Accepts all of the orders or none, in one transaction."""
-        store, header = self.services.store, orders[0].header
-        items = [order.item for order in orders]
+        header = orders[0].header
         with self.services.room.request():
+            if len(orders) == 1 and not header.is_keyed:
+                return [await self._together.accept(header, orders[0].item)]
+            items = [order.item for order in orders]
             if all(order.header is header for order in orders):
-                future = store.submit(ops.enqueue, header, items)
-            else:
-                future = store.submit(ops.enqueue_all, [order.header for order in orders], items)
+                return await self._submit(header, items)
+            future = self.services.store.submit(ops.enqueue_all, [order.header for order in orders], items)
             return await self.services.answer_of(future, has_key=header.requests is not None)
+
+    async def _submit(self, header: Header, items: list[Item]) -> list[Accepted]:
+        future = self.services.store.submit(ops.enqueue, header, items)
+        return await self.services.answer_of(future, has_key=header.requests is not None)
 
     async def shown(self, call: Call, orders: Sequence[Order], accepted: Sequence[Accepted]) -> list[Enqueued]:
         """The executions that answer for the orders. Only those that were there before are read."""

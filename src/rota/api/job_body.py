@@ -50,20 +50,21 @@ class RetryPolicy(Part, frozen=True, kw_only=True):
     """When and how often a failed attempt is retried. `attempts` counts the first one too: 4 attempts are 3 retries."""
 
     policy: Literal["exponential", "linear", "fixed"] = "exponential"
+    """How delays grow: `exponential`, `linear` or `fixed`."""
     attempts: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS)] = 5
     """The most attempts in all, with the first one."""
     base: Seconds | None = None
-    """The first delay of a policy with growing delays, in seconds or as text."""
+    """`exponential`: the bound of the first delay, in seconds or as text."""
     factor: float | None = None
-    """By how much each delay is multiplied."""
+    """`exponential`: by how much the bound grows with each delay."""
     cap: Seconds | None = None
-    """The longest delay, in seconds or as text."""
+    """`exponential` and `linear`: the longest delay, in seconds or as text."""
     jitter: bool | None = None
-    """How much chance changes a delay."""
+    """`exponential`: whether a delay is random, between zero and its bound."""
     step: Seconds | None = None
-    """By how much each delay is longer than the one before, in seconds or as text."""
+    """`linear`: the first delay, and by how much each is longer than the one before, in seconds or as text."""
     delay: Seconds | None = None
-    """The first delay, in seconds or as text."""
+    """`fixed`: every delay, in seconds or as text."""
 
 
 def policy_of(given: RetryPolicy) -> retry.Policy:

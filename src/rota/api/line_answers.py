@@ -45,6 +45,7 @@ class Stopped(RefusedLine, frozen=True, kw_only=True, rename="camel"):
     """Where a stream ended early, and after how many seconds the rest may be sent."""
 
     retry_after: float | msgspec.UnsetType = msgspec.UNSET
+    """After how many seconds the rest may be sent."""
 
 
 class LineTotals(msgspec.Struct, frozen=True, kw_only=True):

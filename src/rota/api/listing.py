@@ -11,7 +11,7 @@ import msgspec
 from rota.api import cursor
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_parameter
 from rota.api.query import Paged
 from rota.views.shape import Shape
 
@@ -131,7 +131,7 @@ def names(kind: type[Shape], fields: str | None) -> list[str]:
     wanted = fields.split(",")
     if unknown := [name for name in wanted if name not in known]:
         words = f"there is no member {unknown[0][:64]!r}; there are {', '.join(known)}"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="fields")])
+        raise bad_parameter("fields", words)
     return wanted
 
 

@@ -16,8 +16,8 @@ from rota.views.members import MEMBERS
 def words(kind: type[msgspec.Struct]) -> dict[str, str]:
     """By the name that a member has in JSON. A member without words is not in it."""
     found: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        found |= _of_class(getattr(base, "patches", base))
+    for base in reversed(getattr(kind, "patches", kind).__mro__):
+        found |= _of_class(base)
     return {
         encoded: text
         for name, encoded in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)

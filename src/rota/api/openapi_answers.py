@@ -40,6 +40,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The answer to `dryRun=true`: what the request would lead to. Nothing was changed."""
 
     dry_run: bool
+    """Always true."""
     would: Any
     """What the request would lead to."""
 

@@ -110,6 +110,11 @@ class Problem(Exception):
         return msgspec.json.encode(shown)
 
 
+def bad_parameter(parameter: str, words: str) -> Problem:
+    """The parameter of a URL has a value that cannot be."""
+    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+
+
 _CODES: dict[type[RotaError], str] = {
     errors.ArgumentsError: "bad_arguments",
     errors.WorkflowError: "bad_workflow",

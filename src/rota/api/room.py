@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from rota.api.problem import Problem
 
 MOST_REQUESTS = 2_000
@@ -17,16 +14,17 @@ class Room:
     def __init__(self) -> None:
         self.requests = self.bytes = 0
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """For the time that a request waits for the database."""
+    def request(self) -> Room:
+        """A context for the time that a request waits for the database."""
+        return self
+
+    def __enter__(self) -> None:
         if self.requests >= MOST_REQUESTS:
             raise _full(f"{MOST_REQUESTS:,} requests wait for the database already")
         self.requests += 1
-        try:
-            yield
-        finally:
-            self.requests -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self.requests -= 1
 
     def held(self) -> Held:
         """For a body, or the parts of one, while they are in memory."""

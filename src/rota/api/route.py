@@ -104,9 +104,15 @@ class Table:
         self._root = _Node()
         for route in routes:
             self._root.add(route.full_path.split("/")[1:], route)
+        plain = {route.full_path for route in routes if "{" not in route.full_path}
+        self._plain = {path: found[0] for path in plain if (found := self._walk(path))}
 
     def find(self, path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         """The routes of this path by method, and the parameters in it."""
+        plain = self._plain.get(path)
+        return (plain, {}) if plain is not None else self._walk(path)
+
+    def _walk(self, path: str) -> tuple[Mapping[str, Route], dict[str, str]] | None:
         node, parameters = self._root, dict[str, str]()
         for part in path.split("/")[1:]:
             if part in node.fixed:

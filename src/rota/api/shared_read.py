@@ -40,7 +40,3 @@ class SharedRead(Generic[T]):
         task: Any = asyncio.current_task()
         self._kept[namespace] = self._services.clock.monotonic(), task
         return found
-
-
-def _is_answered(task: asyncio.Task[T]) -> bool:
-    return not task.cancelled() and task.exception() is None

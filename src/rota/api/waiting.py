@@ -20,7 +20,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.services import Services
 from rota.domain import duration
 from rota.domain.errors import DefinitionError, RotaError
@@ -48,7 +48,7 @@ def wait_s(text: str | None) -> float | None:
         found = -1.0
     if not 0 <= found <= LONGEST_S:
         words = f"wait is a duration of at most {LONGEST_S:g}s, such as 10s, not {text[:64]!r}"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="wait")])
+        raise bad_parameter("wait", words)
     return found
 
 

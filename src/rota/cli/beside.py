@@ -54,10 +54,10 @@ def services(database: Database, port: int | None, directory: str | None, *, has
 
 def wait_for_stop() -> None:
     """Keeps the other processes running after the worker was drained, until a signal."""
-    output.message("the worker was drained, but the HTTP API still answers: Ctrl-C stops it")
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     for number in STOPPING:
         signal.signal(number, signal.SIG_DFL)  # The end of the worker has left them ignored.
+    output.message("the worker was drained, but the HTTP API still answers: Ctrl-C stops it")
     signal.sigwait(STOPPING)
 
 

@@ -1,7 +1,10 @@
 """The fingerprint of an error: equal for failures with the same cause, although their messages name other values.
 
-It is a hash of the type, of the function that raised, and of the message without the parts that differ between
+It is a hash of the type, of the user's function that raised, and of the message without the parts that differ between
 executions: numbers, ids, addresses, and everything in quotes. Line numbers are left out, so that it survives a deploy.
+
+A library often raises one error for many reasons: `connection refused` comes from the same line of the HTTP client for
+every service. So the function is the innermost one of the user's own code, and the library's only if there is none.
 """
 
 from __future__ import annotations
@@ -13,7 +16,11 @@ from rota.domain.outcome import Error
 
 DIGITS = 16
 _MOST_MESSAGE = 500
-_FRAME = re.compile(r'File "([^"]*)", line \d+, in (\S+)')
+_FRAME = re.compile(r'^[ |]*File "([^"\n]*)", line \d+, in (\S+)', re.MULTILINE)
+_INSTALLED = re.compile(r"^<|/(?:site|dist)-packages/|/lib(?:64)?/(?:python|pypy)\d[\d.]*t?(?:\.zip)?/")
+"""Of a library, of the standard library, or of code without a file, such as the `__init__` of a dataclass."""
+_ROTA = f"{__file__.replace(chr(92), '/').rpartition('/domain/')[0]}/"
+"""The folder of Rota, which is no installed package while Rota itself is developed."""
 _QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|"[^"\n]*"|`[^`\n]*`""")
 _TOKEN = re.compile(r"(?<=[A-Za-z]_)(?=[A-Za-z]*\d)[A-Za-z0-9]{6,}\b")
 """An id behind its kind, such as req_Wm2kP0vA."""
@@ -36,9 +43,16 @@ def normalised(message: str) -> str:
 
 
 def raised_at(traceback: str) -> str:
-    """The file and the function of the innermost frame; the folder is left out, because machines differ in it."""
-    frames = _FRAME.findall(traceback)
+    """The file and the function of the innermost frame of the user's own code, or of the innermost frame of all.
+
+    The folder is left out, because machines differ in it. The traceback of a cause comes before that of the error.
+    """
+    frames = [(path.replace("\\", "/"), function) for path, function in _FRAME.findall(traceback)]
     if not frames:
         return ""
-    path, function = frames[-1]
-    return f"{path.replace(chr(92), '/').rpartition('/')[2]}:{function}"
+    path, function = next((frame for frame in reversed(frames) if _is_own(frame[0])), frames[-1])
+    return f"{path.rpartition('/')[2]}:{function}"
+
+
+def _is_own(path: str) -> bool:
+    return not path.startswith(_ROTA) and _INSTALLED.search(path) is None

@@ -81,9 +81,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ready: int
     """How many executions are ready to start."""
     oldest_ready_s: float | None
-    """For how many seconds the oldest of them waits."""
+    """For how many seconds the oldest of them waits; null if none is ready."""
     due_soon: int
-    """How many executions become due within the window."""
+    """How many executions become due within a minute."""
     running: int
     """How many executions run now."""
     slots: int
@@ -91,17 +91,17 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     free_slots: int
     """How many slots are free."""
     busy_share: float | None
-    """The share of the slots that was busy."""
+    """The share of the slots that is busy; null without slots."""
     arrivals_per_s: float
-    """How many executions came per second."""
+    """How many executions came per second, in the last five minutes."""
     ended_per_s: float
-    """How many executions ended per second."""
+    """How many executions ended per second, in the last five minutes."""
     run_s: float | None
-    """How many seconds an execution took on average."""
+    """How many seconds an execution took on average; null if none has run."""
     suggested_slots: int
-    """How many slots would do."""
+    """How many slots would keep up, and work off what is ready within the target."""
     suggested_workers: int
-    """How many workers would do."""
+    """How many workers have that many slots."""
 
 
 class Group(Figures, frozen=True, kw_only=True):

@@ -34,15 +34,17 @@ _CONSEQUENCES = {
 }
 
 
-class Finding(msgspec.Struct, frozen=True):
+class LintFinding(msgspec.Struct, frozen=True):
     """One finding, and the schedules that it is about."""
 
     kind: str
     schedules: list[str]
+    """The schedules that it is about, as app.name."""
     message: str
+    """What was found, and what helps."""
 
 
-def lint(specs: Mapping[str, Spec], now: int, run_times_s: Mapping[str, float]) -> list[Finding]:
+def lint(specs: Mapping[str, Spec], now: int, run_times_s: Mapping[str, float]) -> list[LintFinding]:
     """`run_times_s` is how long the jobs took lately, by the name of the schedule."""
     findings = list(_herds(specs, now))
     for name, spec in specs.items():
@@ -56,7 +58,7 @@ def may_be_of_herd(spec: Spec, now: int) -> bool:
     return not spec.jitter_s and triggers.count(spec.trigger, now, now + WEEK) <= MOST_A_WEEK
 
 
-def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
+def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[LintFinding]:
     """Schedules without jitter that fire a few times a day, grouped by the instants of the next week.
 
     Of several herds of the same schedules only the next one is reported.
@@ -72,19 +74,19 @@ def _herds(specs: Mapping[str, Spec], now: int) -> Iterator[Finding]:
         if len(herd) >= HERD and herd not in reported:
             reported.add(herd)
             when = f"{datetime.fromtimestamp(at // MICROSECONDS, UTC):%H:%M} UTC"
-            yield Finding("herd", list(herd), f"{len(herd)} schedules at {when}: {SPREAD}")
+            yield LintFinding("herd", list(herd), f"{len(herd)} schedules at {when}: {SPREAD}")
 
 
-def _left_out(name: str, spec: Spec, now: int) -> Iterator[Finding]:
+def _left_out(name: str, spec: Spec, now: int) -> Iterator[LintFinding]:
     trigger = spec.trigger
     if isinstance(trigger, Cron) and (found := triggers.gaps(trigger, now, now + YEAR)):
         day = ticks.missing_day(*triggers.parts(trigger), found[0].at // MICROSECONDS).isoformat()
         what = "is left out" if trigger.gap is Gap.SKIP else "comes right after the gap"
         text = f"{trigger.expression} in {trigger.tz}: its time does not exist on {day}, so that tick {what}"
-        yield Finding("dst_gap", [name], text)
+        yield LintFinding("dst_gap", [name], text)
 
 
-def _too_long(name: str, spec: Spec, now: int, took_s: float) -> Iterator[Finding]:
+def _too_long(name: str, spec: Spec, now: int, took_s: float) -> Iterator[LintFinding]:
     """Compares with the shortest interval between any two of the next ticks."""
     times = [tick.at for tick in islice(_following(spec.trigger, now), MOST_LOOKS)]
     interval_s = min(((after - before) / MICROSECONDS for before, after in pairwise(times)), default=took_s)
@@ -93,7 +95,7 @@ def _too_long(name: str, spec: Spec, now: int, took_s: float) -> Iterator[Findin
             f"takes {duration.words(took_s)} and may be due after {duration.words(interval_s)}: "
             f"with overlap={spec.overlap} {_CONSEQUENCES[spec.overlap]}"
         )
-        yield Finding("too_long", [name], text)
+        yield LintFinding("too_long", [name], text)
 
 
 def _following(trigger: Trigger, after: int, until: int | None = None) -> Iterator[Tick]:

@@ -1,8 +1,8 @@
 """Counts and times of executions: how they are added up, and how percentiles are estimated from them.
 
 A transaction that creates or ends executions appends a `Delta` for each lane and outcome. Folding adds deltas to a
-`Tally` for each lane, minute and hour. All of it is addition, so the result does not depend on the order, and a read
-that adds the deltas that are not folded yet gets the same numbers as a read after the fold.
+`Tally` for each lane, minute, five minutes and hour. All of it is addition, so the result does not depend on the order,
+and a read that adds the deltas that are not folded yet gets the same numbers as a read after the fold.
 
 Times are kept as a histogram of 32 buckets, each twice as wide as the one before. Bucket 0 has the times below 64
 microseconds, bucket n those from 2**(n + 5) to 2**(n + 6), and bucket 31 those of 19 hours and more. A percentile is
@@ -21,8 +21,9 @@ from rota.domain.instant import MICROSECONDS
 
 BUCKETS = 32
 _FINEST_BITS = 6
-MINUTE_S, HOUR_S = 60, 3600
-STEPS_S = (MINUTE_S, HOUR_S)
+MINUTE_S, FIVE_MINUTES_S, HOUR_S = 60, 300, 3600
+STEPS_S = (MINUTE_S, FIVE_MINUTES_S, HOUR_S)
+"""The rows of five minutes are for charts of a day, which would read five times as many rows of minutes."""
 MINUTES_KEPT_S = 48 * HOUR_S
 HOURS_KEPT_S = 400 * 24 * HOUR_S
 MOST_POINTS = 2000
@@ -31,7 +32,7 @@ MOST_SERIES = 50
 Histogram = dict[int, int]
 """How many times fell into each bucket; buckets without any are left out."""
 Key = tuple[int, int, int]
-"""A lane, the seconds of a row (`MINUTE_S` or `HOUR_S`), and when the row begins."""
+"""A lane, the seconds of a row (one of `STEPS_S`), and when the row begins."""
 
 
 class Count(StrEnum):
@@ -182,6 +183,7 @@ def begin_of(at: int, step_s: int) -> int:
 
 _times = msgspec.json.Decoder(Histogram | list[int]).decode
 _histogram = msgspec.json.Decoder(Histogram).decode
+_histograms = msgspec.json.Decoder(list[Histogram]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -218,6 +220,15 @@ def read(text: str) -> Histogram:
     return _histogram(text)
 
 
+def read_sum(texts: str) -> Histogram:
+    """The sum of histograms that are separated by commas."""
+    sums = [0] * BUCKETS
+    for found in _histograms(f"[{texts}]"):
+        for number, count in found.items():
+            sums[number] += count
+    return {number: count for number, count in enumerate(sums) if count}
+
+
 class Window(msgspec.Struct, frozen=True):
     """Points from `start` to before `stop`, each `step_s` long, made from rows of `row_s`."""
 
@@ -227,7 +238,7 @@ class Window(msgspec.Struct, frozen=True):
 
     @property
     def row_s(self) -> int:
-        return HOUR_S if self.step_s % HOUR_S == 0 else MINUTE_S
+        return max(row_s for row_s in STEPS_S if self.step_s % row_s == 0)
 
     @property
     def step(self) -> int:
@@ -269,8 +280,8 @@ def window(start: int, stop: int, step_s: int | None, now: int) -> Window:
 
 
 def _usual_step_s(length: int, is_old: bool) -> int:
-    least_s = HOUR_S if is_old else MINUTE_S
     wanted = -(-length // (MOST_POINTS // 8 * MICROSECONDS))
+    least_s = HOUR_S if is_old else MINUTE_S if wanted <= FIVE_MINUTES_S else FIVE_MINUTES_S
     return max(least_s, -(-wanted // least_s) * least_s)
 
 

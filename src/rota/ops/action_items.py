@@ -46,6 +46,8 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Why it failed, in words; null if it did not."""
     code: str | None = None
     """Why it failed, as a code; null if it did not."""
+    started: int | None = None
+    """How many ticks a backfill started; null for other actions."""
 
 
 def act(tx: Tx, doing: Doing, item: str) -> Done:
@@ -120,13 +122,13 @@ def _backfill(tx: Tx, doing: Doing, item: str) -> Done:
         place += count
         return [ids.named(tx.now, f"{doing.action} {item} {n}", n) for n in range(place - count, place)]
 
-    at: int | None = after
+    at: int | None = after - 1  # Both ends are included.
     while at is not None and started < most:
         step = backfill.backfill(
             tx, doing.namespace, app, name, at, until, doing.actor, new_ids, min(backfill.MOST, most - started)
         )
         started, at = started + step.started, step.after
-    return Done(item, changed=started > 0)
+    return Done(item, changed=started > 0, started=started)
 
 
 def _pause_job(tx: Tx, doing: Doing, item: str) -> Done:

@@ -18,7 +18,7 @@ import msgspec
 
 from rota.domain import requirement, statistics
 from rota.domain.instant import MICROSECONDS
-from rota.domain.statistics import HOUR_S, MINUTE_S, STEPS_S, Count, Delta, Key, Tally
+from rota.domain.statistics import FIVE_MINUTES_S, HOUR_S, MINUTE_S, STEPS_S, Count, Delta, Key, Tally
 from rota.domain.status import Status
 from rota.ops.end_record import End, Times
 from rota.store.port import Tx, View
@@ -124,7 +124,7 @@ def due(view: View) -> Due:
 
 
 def fold(tx: Tx, most: int = MOST_DELTAS) -> int:
-    """Adds some deltas to the rows of their minutes and hours. Returns how many; 0 if another supervisor does it."""
+    """Adds some deltas to the rows of their times. Returns how many; 0 if another supervisor does it."""
     if not tx.rows("lock_stat_chore", name=FOLD):
         return 0
     deltas = [Delta(*row) for row in tx.records("take_deltas", tuple, most=most)]
@@ -201,7 +201,8 @@ def write_samples(tx: Tx, samples: Sequence[Sample]) -> bool:
 
 # --- Removing ------------------------------------------------------------------------------------
 
-KEPT_S = {MINUTE_S: statistics.MINUTES_KEPT_S + HOUR_S, HOUR_S: statistics.HOURS_KEPT_S}
+_MINUTES_KEPT_S = statistics.MINUTES_KEPT_S + HOUR_S
+KEPT_S = {MINUTE_S: _MINUTES_KEPT_S, FIVE_MINUTES_S: _MINUTES_KEPT_S, HOUR_S: statistics.HOURS_KEPT_S}
 """Minutes an hour longer than they are shown, so that a window of 48 hours is whole."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -32,6 +33,18 @@ _LIVE = {
 }
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 RankKey = tuple[int, str]
+
+
+_CHANGING: dict[str, Any] = {
+    "status": (),
+    "reason": (),
+    "error_type": (),
+    "error": None,
+    "worker": (),
+    "fingerprint": (),
+    "dead": None,
+}
+"""The filters that look at more than the fixed columns of an execution, with their values if they are not given."""
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +78,11 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_of_state(self) -> bool:
         """Whether a filter looks at more than the fixed columns of an execution."""
-        changing = (self.status, self.reason, self.error_type, self.error, self.worker, self.fingerprint)
-        return any(changing) or self.dead is not None
+        return not self.is_of_state_only(())
+
+    def is_of_state_only(self, names: Sequence[str]) -> bool:
+        """Whether no other filter than these looks at more than the fixed columns."""
+        return all(getattr(self, name) == none for name, none in _CHANGING.items() if name not in names)
 
 
 class ListedRow(ExecutionRow, frozen=True):
@@ -167,6 +183,8 @@ class _Reading:
         self._workers = _workers(view, namespace, wanted.worker)
         self._fixed = self._fixed_filters()
         self._changing = self._changing_filters()
+        self._proves_namespace = self._proves_job = self._proves_state = False
+        """What is known of every id that the heads give, so that `keep` need not read it."""
 
     # --- Where the ids come from -----------------------------------------------------------------
 
@@ -181,7 +199,7 @@ class _Reading:
             )
             return [self._of_ids([row[0] for row in rows])]
         if wanted.tag:
-            return self._of("heads_of_tags", wanted.tag[:1])
+            return self._own("heads_of_tags", wanted.tag[:1])
         for statement, ids in (
             ("heads_of_runs", wanted.run),
             ("heads_of_parents", wanted.parent),
@@ -190,10 +208,14 @@ class _Reading:
             if ids:
                 return self._of(statement, [id for id in ids if is_id(id)])
         if wanted.fingerprint:
-            return self._of("heads_of_fingerprints", wanted.fingerprint)
+            self._proves_state = wanted.is_of_state_only(("fingerprint", "dead")) and wanted.dead is not False
+            return self._own("heads_of_fingerprints", wanted.fingerprint)
         if wanted.dead:
+            self._proves_state = wanted.is_of_state_only(("dead",))
             names = self._job_names()
-            return self._of("heads_of_dead_jobs", names) if names else self._of("heads_of_dead", [self._namespace])
+            return (
+                self._of_names("heads_of_dead_jobs", names) if names else self._own("heads_of_dead", [self._namespace])
+            )
         return self._of_statuses() or self._of_jobs()
 
     def _job_names(self) -> list[str]:
@@ -201,9 +223,19 @@ class _Reading:
 
     def _of_jobs(self) -> list[Head[str]]:
         if self._wanted.job:
-            return self._of("heads_of_jobs", self._job_names())
+            return self._of_names("heads_of_jobs", self._job_names())
         names = jobs_of(self._view, self._namespace)
-        return self._of("heads_of_jobs", names) if len(names) <= MOST_JOBS else self._of("heads_of_all", [""])
+        return self._of_names("heads_of_jobs", names) if len(names) <= MOST_JOBS else self._of("heads_of_all", [""])
+
+    def _of_names(self, statement: str, names: Sequence[str]) -> list[Head[str]]:
+        """Of jobs with these names, whatever their apps."""
+        self._proves_job = not any("/" in job for job in self._jobs)
+        return self._own(statement, names)
+
+    def _own(self, statement: str, names: Sequence[str]) -> list[Head[str]]:
+        """With a statement that reads only this namespace."""
+        self._proves_namespace = True
+        return self._of(statement, names)
 
     def _of_statuses(self) -> list[Head[str]]:
         """Empty if the executions of the jobs are the better way: most succeed, and a small tenant has few."""
@@ -213,6 +245,8 @@ class _Reading:
             statuses.discard(Status.SUCCESS)  # The last attempt of a success has no error.
         if not statuses or Status.SUCCESS in statuses or self._has_few_left():
             return []
+        # The other tables are no proof: the execution of an open run is in `waiting`, and its state is running.
+        self._proves_state = wanted.is_of_state_only(("status",)) and statuses <= TERMINAL | {Status.QUEUED}
         heads = self._of("heads_of_statuses", sorted(statuses & TERMINAL))
         live = {statement for status in statuses - TERMINAL for statement in _LIVE[status]}
         for statement in sorted(live):
@@ -262,10 +296,36 @@ class _Reading:
 
     def keep(self, ids: list[str]) -> list[str]:
         """Those that match, in the same order."""
-        kept = self._matching("matching", self._fixed, ids)
-        if kept and self._wanted.is_of_state:
-            kept = self._matching("matching_state", self._changing, [id for id in ids if id in kept])
-        return [id for id in ids if id in kept]
+        unsure = [id for id in ids if not self._is_sure(id)]
+        if unsure:
+            kept = self._matching("matching", self._fixed, unsure).union(set(ids).difference(unsure))
+            ids = [id for id in ids if id in kept]
+        if ids and self._wanted.is_of_state and not self._proves_state:
+            kept = self._in_state(ids)
+            ids = [id for id in ids if id in kept]
+        return ids
+
+    @cached_property
+    def _is_sure(self) -> Callable[[str], bool]:
+        """Whether the columns of an execution that never change are known to match."""
+        wanted = self._wanted
+        given = msgspec.structs.replace(wanted, **_CHANGING, created_from=None, created_to=None)
+        given = msgspec.structs.replace(given, job=()) if self._proves_job else given
+        if given != Criteria() or not (self._proves_namespace or self._is_only_namespace()):
+            return lambda id: False
+        low, high = wanted.created_from, wanted.created_to
+        lowest = FIRST_ID if low is None else first_at(low + CLOCKS_DIFFER)
+        highest = LAST_ID if high is None else first_at(high - CLOCKS_DIFFER)
+        return lambda id: lowest <= id < highest
+
+    def _is_only_namespace(self) -> bool:
+        return not self._view.rows("other_namespaces", namespace=self._namespace)
+
+    def _in_state(self, ids: list[str]) -> set[str]:
+        wanted = self._wanted
+        if wanted.is_of_state_only(("status",)) and TERMINAL.issuperset(wanted.status):
+            return self._matching("matching_end", {"statuses": self._changing["statuses"]}, ids)
+        return self._matching("matching_state", self._changing, ids)
 
     def _matching(self, statement: str, filters: dict[str, Any], ids: list[str]) -> set[str]:
         bounds = {"lowest": min(ids), "highest": max(ids)}

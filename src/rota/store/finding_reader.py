@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from rota.domain import breaker, requirement
 from rota.domain.breaker import Circuit
 from rota.domain.findings import jobs, runs
 from rota.domain.findings.facts import (
@@ -29,6 +28,7 @@ from rota.domain.schedule import SHARDS
 from rota.domain.workflow import wait
 from rota.domain.workflow.wait import Approve
 from rota.store import error_reader, reader
+from rota.store.load_reader import LaneRow, may_start
 from rota.store.port import Row, View
 
 MINUTE, HOUR = 60 * MICROSECONDS, 3600 * MICROSECONDS
@@ -47,18 +47,6 @@ LAST_RUNS, LOOKS = 30, 100
 
 _COLUMNS = {"created": 0, "success": 1, "failed": 2}
 """All other outcomes are in the column behind these."""
-
-
-class _LaneRow(msgspec.Struct, frozen=True, array_like=True):
-    id: int
-    app: str
-    job: str
-    queue: str
-    requirements: str
-    paused: int
-    ready: int
-    oldest_at: int | None
-    runs: str | None
 
 
 class _Counts:
@@ -89,7 +77,7 @@ class Read(msgspec.Struct, frozen=True):
 
 def read(view: View, namespace: str) -> Read:
     now = view.now
-    rows = view.records("lanes_in_use", _LaneRow, namespace=namespace, most=MOST_READY)
+    rows = view.records("lanes_in_use", LaneRow, namespace=namespace, most=MOST_READY)
     circuits = view.records("open_breakers", Circuit, namespace=namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
@@ -141,7 +129,7 @@ def _counts(view: View, namespace: str, now: int) -> dict[int, _Counts]:
 
 
 def _lanes(
-    view: View, rows: Sequence[_LaneRow], counts: Mapping[int, _Counts], circuits: Sequence[Circuit], now: int
+    view: View, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], circuits: Sequence[Circuit], now: int
 ) -> list[Lane]:
     running = {lane: count for lane, count, _ in view.rows("running_in_lanes")}
     by_name = {circuit.name: circuit for circuit in circuits}
@@ -154,7 +142,7 @@ def _lanes(
             requirements=row.requirements,
             runs=row.runs,
             is_paused=bool(row.paused),
-            may_start=breaker.gate(requirement.breakers(row.requirements), by_name, now) is not None,
+            may_start=may_start(row.requirements, by_name, now),
             ready=row.ready,
             oldest_at=row.oldest_at,
             running=running.get(row.id, 0),
@@ -166,7 +154,7 @@ def _lanes(
     ]
 
 
-def _by_job(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
+def _by_job(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
     """Of jobs of which something has ended or was created."""
     own: dict[tuple[str, str], list[_Counts]] = {}
     for row in rows:
@@ -183,7 +171,7 @@ def _summed(several: Sequence[_Counts]) -> Minutes:
     return Minutes(total("success"), total("failed"), total("created"))
 
 
-def _peaks(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[str, float]:
+def _peaks(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[str, float]:
     own: dict[str, list[_Counts]] = {}
     for row in rows:
         if row.id in counts:
@@ -193,7 +181,7 @@ def _peaks(rows: Sequence[_LaneRow], counts: Mapping[int, _Counts]) -> dict[str,
 
 
 def _usual(
-    view: View, namespace: str, rows: Sequence[_LaneRow], counts: Mapping[int, _Counts], now: int
+    view: View, namespace: str, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], now: int
 ) -> dict[tuple[str, str], Usual]:
     """Of jobs with failures in the last minutes: what has ended in the days before."""
     failing = {row.id: (row.app, row.job) for row in rows if row.id in counts and any(counts[row.id].failed)}

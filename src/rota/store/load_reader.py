@@ -21,7 +21,9 @@ MOST_ENDS = 5_000
 _NEVER_STOPPED = 2**62
 
 
-class _Row(msgspec.Struct, frozen=True, array_like=True):
+class LaneRow(msgspec.Struct, frozen=True, array_like=True):
+    """A lane, and its ready executions."""
+
     id: int
     app: str
     job: str
@@ -46,7 +48,7 @@ def needs_of_ready(view: View, served: Served) -> list[str]:
     found = view.rows("needs_of_ready", jobs=served.jobs, **served.where())
     relying = {namespace for namespace, needs in found if requirement.breakers(needs)}
     circuits = {namespace: _open_circuits(view, namespace) for namespace in relying}
-    return [needs for namespace, needs in found if _may_start(needs, circuits.get(namespace, {}), view.now)]
+    return [needs for namespace, needs in found if may_start(needs, circuits.get(namespace, {}), view.now)]
 
 
 def measure(view: View, namespace: str) -> Measured:
@@ -63,7 +65,7 @@ def measure(view: View, namespace: str) -> Measured:
             requirements=row.requirements,
             runs=row.runs,
             is_paused=bool(row.paused),
-            may_start=not row.paused and _may_start(row.requirements, circuits, now),
+            may_start=not row.paused and may_start(row.requirements, circuits, now),
             ready=row.ready,
             oldest_at=row.oldest_at,
             due_soon=due.get(row.id, 0),
@@ -74,7 +76,7 @@ def measure(view: View, namespace: str) -> Measured:
             ended=ended.count,
             took=ended.took,
         )
-        for row in view.records("load_of_lanes", _Row, namespace=namespace)
+        for row in view.records("load_of_lanes", LaneRow, namespace=namespace)
         for ended in (ends.get(row.id, _Ends()),)
     ]
     return Measured(at=now, lanes=lanes, workers=_workers(view, namespace, now))
@@ -84,7 +86,7 @@ def _open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
     return {circuit.name: circuit for circuit in view.records("open_breakers", Circuit, namespace=namespace)}
 
 
-def _may_start(requirements: str, circuits: Mapping[str, Circuit], now: int) -> bool:
+def may_start(requirements: str, circuits: Mapping[str, Circuit], now: int) -> bool:
     return breaker.gate(requirement.breakers(requirements), circuits, now) is not None
 
 

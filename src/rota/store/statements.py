@@ -23,6 +23,7 @@ These notations let one text serve both databases:
                                          not the job itself), or the job is a `:workflow`
     FOUND(text, part)                    the position of a part in a text, from 1; 0 if there is none
     LISTING(x), PAIR(x, y)               a JSON array of the values of all rows; a JSON array of two values
+    TEXTS(x, ',')                        the values of all rows as one text
     TABLE_OF_USER                        a table that is not Rota's: `on_table` replaces it by the name of the table
     WITHIN(x.id)                         PostgreSQL: between `:lowest` and `:highest`, the ends of a list of ids. Then
                                          only the partitions between them are opened
@@ -162,6 +163,7 @@ def _expand(text: str, dialect: str, schema: str) -> str:
         text = _LATERAL.sub(r"json_each((SELECT json_group_array(value) FROM (\1)))", text)
         text = _LOCK.sub("", text).replace("FOUND(", "instr(").replace("GREATEST(", "max(")
         text = text.replace("LISTING(", "json_group_array(").replace("PAIR(", "json_array(")
+        text = text.replace("TEXTS(", "group_concat(")
         text = _LISTED.sub(r"\1 IN (SELECT value FROM json_each(\2))", text)
         text = _EACH.sub(lambda found: _json_table(found[1], found[2]), text)
         text = _KEYS.sub(r"(SELECT key AS \2 FROM json_each(:\1))", text)
@@ -172,6 +174,7 @@ def _expand(text: str, dialect: str, schema: str) -> str:
     text = _EACH.sub(lambda found: _array_table(found[1], found[2]), _DICTIONARY.sub("EACH(", text))
     text = _AMONG.sub(r"= ANY(CAST(:\1 AS \2[]))", text)
     text = text.replace("FOUND(", "strpos(").replace("LISTING(", "json_agg(").replace("PAIR(", "json_build_array(")
+    text = text.replace("TEXTS(", "string_agg(")
     text = _LISTED.sub(r"jsonb_exists(CAST(\2 AS jsonb), \1)", text)
     text = text.replace("SCHEMA()", "".join(("'", schema.replace("'", "''"), "'")))
     # SQLite joins in the written order only if told so; PostgreSQL decides by itself.

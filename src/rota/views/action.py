@@ -23,12 +23,16 @@ class Action(Shape, frozen=True):
 
     action_id: str
     status: str
+    """`collecting`, `running`, `done`, `cancelled`, or `refused` if more matched than `atMost`."""
     action: str
     on: str
     """What is acted on: executions, runs, events, schedules or jobs."""
     done: int
+    """How many items were acted on without an error."""
     failed: int
+    """How many items could not be acted on."""
     total: int
+    """How many items it acts on."""
     errors: list[ActionError]
     filter: Any
     options: Any
@@ -39,6 +43,7 @@ class Action(Shape, frozen=True):
     actor: str
     created_at: datetime
     started_at: datetime | None
+    """When it began to act; null before that."""
     completed_at: datetime | None
 
 

@@ -30,25 +30,32 @@ class Approval(Shape, frozen=True):
     """
 
     approval_id: str
-    """The id of the approval."""
+    """The id of the execution of the step."""
     status: str
+    """`open`, `approved`, `rejected`, or `ended` without an answer."""
     run_id: str
     workflow: str | None
     app: str
     step: str | None
     text: str
+    """The question."""
     who: list[str]
+    """The names, groups or roles of those who may answer; empty for everyone."""
     required: bool
     """Whether a rejection fails the run."""
     created_at: datetime
     timeout_at: datetime | None
+    """When it ends without an answer; null for never."""
     on_timeout: str
+    """What happens without an answer in time: `reject`, `approve` or `fail`."""
     decided_at: datetime | None
+    """When it was answered or ended; null before that."""
     decided_by: str | None
-    """The caller that decided; null before that."""
+    """The caller that answered; null without an answer."""
     note: str | None
+    """What the caller said with the answer; null without an answer."""
     timed_out: bool
-    """Whether the time was over before an answer came."""
+    """Whether the answer is that of `onTimeout`."""
 
 
 def approvals(view: View, namespace: str, wanted: ApprovalFilter) -> Page[Approval]:

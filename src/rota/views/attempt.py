@@ -23,9 +23,9 @@ class Usage(Shape, frozen=True):
     peak_bytes: int
     """The most memory that it had, in bytes."""
     exit_code: int | None
-    """The exit code of a command."""
+    """The exit code of its process; null if a signal ended it."""
     signal: str | None
-    """The signal that ended a command; null if none did."""
+    """The signal that ended its process, such as `SIGKILL`; null if none did."""
 
 
 class Attempt(Shape, frozen=True):
@@ -37,15 +37,22 @@ class Attempt(Shape, frozen=True):
     """
 
     attempt: int
+    """Its number among the attempts that count towards the retries, from 1."""
     fence: int
+    """Its number among all starts of the execution, from 1."""
     status: str
+    """The status that the attempt has led to."""
     reason: str
     is_final: bool
-    """Whether no further attempt follows."""
+    """Whether the execution ended with it."""
     worker_id: str | None
+    """The id of the worker that ran it; null without a start."""
     worker: str | None
+    """The name of the worker that ran it; null without a start."""
     started_at: datetime | None
+    """When it started; null if the execution ended without a start."""
     completed_at: datetime
+    """When it ended."""
     result: Any
     error: Any
     usage: Usage | None

@@ -21,13 +21,13 @@ class Breaker(Shape, frozen=True):
 
     name: str
     state: str
-    """closed, open or half open."""
+    """`closed` or `open`."""
     failures: int
     """How many failures in a row it has seen."""
     opened_at: datetime | None
     """When it opened; null while it is closed."""
     next_try_at: datetime | None
-    """When one execution may try again; null while it is closed."""
+    """When one execution may try again; null while it is closed, and if an operator has opened it."""
 
 
 class BreakerChanged(Breaker, frozen=True):

@@ -19,12 +19,18 @@ class Change(Shape, frozen=True):
     change_id: str
     """The id of the change; the list is ordered by time."""
     at: datetime
+    """When it was changed."""
     kind: Kind
+    """What was changed."""
     action: str | None
+    """The action in the audit trail; null if it has no entry there."""
     subject: Subject
     text: str
+    """What was changed, in a sentence."""
     actor: str | None
+    """The caller that made it; null if that is not known."""
     note: str | None
+    """The reason that was given; null if there is none."""
 
 
 def changes(view: View, namespace: str, low: int, high: int) -> list[Change]:

@@ -20,6 +20,8 @@ from rota.views.stored_json import decoded, error_text
 MOST = 10_000
 """Nothing is counted further."""
 MOST_GROUPS = 1_000
+MOST_FILTERED = 5_000
+"""How many executions are looked at for one of several groups, if they must be read to know whether they match."""
 JOBS_AT_ONCE = 20
 
 
@@ -121,7 +123,8 @@ def _counts(view: View, namespace: str, wanted: Criteria, by: By | None, of: Cou
     found = execution_reader.page(view, namespace, wanted, Where(), MOST, left.budget())
     groups = []
     if by is not None:
-        values = _values(view, namespace, found.keys, with_error=by is By.ERROR_TYPE)
+        statement = "letters_to_count" if wanted.dead and by in _OF_LETTERS else "values_to_count"
+        values = _values(view, namespace, found.keys, statement, with_error=by is By.ERROR_TYPE)
         groups = _grouped(((_VALUES[by](value), value.id) for value in values), is_capped=found.has_more)
     if by is By.FINGERPRINT:
         groups = _with_messages(view, namespace, groups)
@@ -178,8 +181,15 @@ def _count_one(
     if not left.seconds:
         return Group(value, 0, True, None)
     one = msgspec.structs.replace(wanted, **changes)
-    found = execution_reader.page(view, namespace, one, Where(), MOST, left.budget())
+    most = MOST_ROWS if _is_plain(wanted) else MOST_FILTERED
+    found = execution_reader.page(view, namespace, one, Where(), MOST, Budget(most, left.seconds))
     return Group(value, len(found.keys), found.has_more, found.keys[0] if found.keys else None)
+
+
+def _is_plain(wanted: Criteria) -> bool:
+    """Whether indexes have the answer, so that few executions are read one by one."""
+    read = {"status": (), "dead": None, "created_from": None, "created_to": None}
+    return msgspec.structs.replace(wanted, **read) == Criteria()
 
 
 def _summed(of: Counted, by: By, groups: Sequence[Group]) -> Counts:
@@ -189,11 +199,13 @@ def _summed(of: Counted, by: By, groups: Sequence[Group]) -> Counts:
     return Counts(of, by, min(total, MOST), is_capped, kept[:MOST_GROUPS])
 
 
-def _values(view: View, namespace: str, ids: Sequence[str], *, with_error: bool) -> Iterable[_Value]:
+def _values(
+    view: View, namespace: str, ids: Sequence[str], statement: str = "values_to_count", *, with_error: bool
+) -> Iterable[_Value]:
     for start in range(0, len(ids), LARGEST_PIECE):
         some = list(ids[start : start + LARGEST_PIECE])
         about = {"ids": some, "lowest": min(some), "highest": max(some), "with_error": with_error}
-        yield from view.records("values_to_count", _Value, namespace=namespace, **about)
+        yield from view.records(statement, _Value, namespace=namespace, **about)
 
 
 def _grouped(values: Iterable[tuple[str | None, str | None]], *, is_capped: bool) -> list[Group]:
@@ -222,6 +234,8 @@ def _day(instant: int) -> str:
     return moment(instant).date().isoformat()
 
 
+_OF_LETTERS = (By.QUEUE, By.REASON, By.FINGERPRINT)
+"""What the row of a dead letter has."""
 _VALUES: dict[By, Callable[[_Value], str | None]] = {
     By.QUEUE: lambda value: value.queue,
     By.REASON: lambda value: value.reason or None,

@@ -33,6 +33,7 @@ class Enqueued(Shape, frozen=True):
     created_at: datetime
     run_at: datetime
     started_at: datetime | None
+    """When its last attempt started; null before that."""
     completed_at: datetime | None
     tags: list[str] | None
     run_id: str | None
@@ -46,11 +47,13 @@ class EnqueuedMany(Shape, frozen=True):
     """The executions that answer for an array, in its order."""
 
     items: list[Enqueued]
+    """One for each execution of the request, in its order."""
 
 
 def of_new(accepted: Accepted, header: Header, job_id: str, base: int) -> Enqueued:
     """An execution that was created a moment ago: nothing has to be read. Versions are counted from `base`."""
     run_at = header.run_at(accepted.created_at)
+    created = moment(accepted.created_at)
     return Enqueued(
         execution_id=accepted.id,
         status=Status.QUEUED if run_at <= accepted.created_at else Status.SCHEDULED,
@@ -64,8 +67,8 @@ def of_new(accepted: Accepted, header: Header, job_id: str, base: int) -> Enqueu
         retry_count=0,
         error_message=None,
         worker_id=None,
-        created_at=moment(accepted.created_at),
-        run_at=moment(run_at),
+        created_at=created,
+        run_at=created if run_at == accepted.created_at else moment(run_at),
         started_at=None,
         completed_at=None,
         tags=decoded(header.tags),

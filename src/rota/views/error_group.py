@@ -36,7 +36,9 @@ class Trend(Shape, frozen=True):
     """How many letters came in each interval of `step` seconds, from the first one until now."""
 
     from_: datetime = msgspec.field(name="from")
+    """When the first interval begins."""
     step: float
+    """How many seconds an interval has."""
     points: list[int]
     """How many failed in each interval."""
 
@@ -45,7 +47,7 @@ class ErrorGroup(Shape, frozen=True):
     """Dead letters with the same error. `message` has a question mark in place of each value that differs.
 
     `fingerprint` is null for letters without an error, such as those of crashed workers. `place` is the file and the
-    function that raised. `isNew` says that the first one came within a day.
+    innermost function of the user's own code that was being called. `isNew` says that the first one came within a day.
     """
 
     fingerprint: str | None
@@ -53,13 +55,16 @@ class ErrorGroup(Shape, frozen=True):
     type: str | None
     """The class of the exception."""
     message: str | None
-    """The message, with numbers and ids masked."""
+    """The message, with a question mark in place of each value that differs."""
     place: str | None
-    """The file and the function of the own code that raised it."""
+    """The file and the function that raised it; null if they are not known."""
     reason: str
+    """Why they failed, as a code."""
     count: int
+    """How many dead letters the group has."""
     is_capped: bool
     jobs: list[JobCount]
+    """How many are of which job."""
     first_at: datetime
     """When the first dead letter of the group failed."""
     last_at: datetime
@@ -82,10 +87,13 @@ class ErrorGroups(Shape, frozen=True):
     """The largest groups first. `count` letters were grouped; `isCapped` says that there are more, older ones."""
 
     items: list[ErrorGroup]
+    """The groups, the largest first."""
     group_count: int
     """How many groups there are."""
     count: int
+    """How many dead letters were grouped."""
     is_capped: bool
+    """Whether there are more, older dead letters."""
 
 
 class VersionCount(Shape, frozen=True):
@@ -95,6 +103,7 @@ class VersionCount(Shape, frozen=True):
     registered_at: datetime | None
     """When the version was registered."""
     count: int
+    """How many of the newest dead letters are of this version."""
 
 
 class ErrorGroupDetail(ErrorGroup, frozen=True):

@@ -54,6 +54,7 @@ class Execution(Shape, frozen=True):
     run_at: datetime
     start_by: datetime | None
     started_at: datetime | None
+    """When its last attempt started; null before that."""
     completed_at: datetime | None
     cancel_requested_at: datetime | None
     last_heartbeat: datetime | None
@@ -99,6 +100,7 @@ class ExecutionDetail(Execution, frozen=True):
 
     result: Any
     error: Any
+    """The error of its last attempt, with type, message and traceback; null if there is none."""
     progress: int | None
     progress_detail: Progress | None
     """What the job has reported of its progress; null if nothing."""
@@ -110,24 +112,26 @@ class ExecutionDetail(Execution, frozen=True):
     catch_up: bool
     """Whether the tick was missed and caught up."""
     late_by: timedelta | None
+    """How many seconds after its tick it started; null before that, or if no tick started it."""
     upstream: dict[str, str] | None
-    """The executions whose ends started it."""
+    """The ids of the executions that it was started after, by job; null if there are none."""
     event: StartedBy | None
     """The event that started it; null if none did."""
     headers: dict[str, str] | None
     timeout: timedelta | None
+    """Its own timeout in seconds, in place of that of its job; null if it has none."""
     retry: dict[str, Any] | None
-    """The policy of retries that is in force."""
+    """Its own policy of retries, in place of that of its job; null if it has none."""
     step_of: StepPlace | None
     """Which step of which run it is; null if it is none."""
     wait: WaitInfo | None
     """What the step waits for; null if it is no wait."""
     replayed_by: str | None
-    """The id of the execution that repeats it; null if there is none."""
+    """The id of its last replay; null if there is none."""
     callback: CallbackState | None
     """The callback and how far it is; null if there is none."""
     attempts: list[Attempt]
-    """The last ten attempts, newest first."""
+    """The last ten attempts that have ended, oldest first."""
 
 
 class Replayed(Shape, frozen=True):

@@ -34,12 +34,13 @@ class ExecutionForecast(Shape, frozen=True):
 
     status: Status
     place: int | None
-    """Its place in line; 1 is next."""
+    """Its place in line among executions with the same needs; 1 is next."""
     place_is_capped: bool
-    """Whether its place is at least this number, because the count was ended."""
+    """Whether counting stopped, so that its place may be further back."""
     slots: int
+    """How many executions the live workers that could take it can run at once."""
     usual_s: float | None
-    """How long the job usually runs, in seconds: the median of the last 30."""
+    """How long the job usually runs, in seconds: the median of its last 30 successes."""
     starts_at: datetime | None
     """When it is expected to start; null if that is not known."""
     ends_at: datetime | None
@@ -69,6 +70,7 @@ class RunForecast(Shape, frozen=True):
     ends_at: datetime | None
     """When the run is expected to end; null if that is not known."""
     steps: list[StepForecast]
+    """The steps that have not ended."""
 
 
 def execution(view: View, namespace: str, id: str) -> ExecutionForecast:

@@ -46,6 +46,7 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
     created_at: datetime | UnsetType = UNSET
     run_at: datetime | UnsetType = UNSET
     started_at: datetime | UnsetType | None = UNSET
+    """When its last attempt started; null before that."""
     completed_at: datetime | UnsetType | None = UNSET
     tags: list[str] | UnsetType | None = UNSET
     run_id: str | UnsetType | None = UNSET
@@ -73,6 +74,7 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
     result: Any | UnsetType = UNSET
     error: Any | UnsetType = UNSET
     why: str | UnsetType | None = UNSET
+    """The code of the first check that holds it back; null if none does."""
 
 
 class _Looked(msgspec.Struct, frozen=True):

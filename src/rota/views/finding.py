@@ -25,7 +25,9 @@ class Subject(Shape, frozen=True):
     """What a finding or a change is about. `id` is what the paths of the API take."""
 
     kind: str
+    """A job, queue, schedule, execution, worker, breaker, run or another kind of thing."""
     id: str
+    """Its id, as the paths of the API take it."""
     name: str
     app: str | None
 
@@ -39,11 +41,15 @@ class FindingAction(Shape, frozen=True):
     label: str
     """The words on a button."""
     kind: str
+    """`do` for a request, `open` for a page, `run` for only a command."""
     link: str | None
     """The address of a page of the dashboard."""
     method: str | None
+    """The method of the request; null if it is none."""
     path: str | None
+    """The path of the request; null if it is none."""
     command: str | None
+    """The command that does the same; null if there is none."""
     needs: str
     """The scope that the request needs."""
     is_confirmed: bool
@@ -56,7 +62,9 @@ class FindingSeries(Shape, frozen=True):
     metric: str
     """What is counted."""
     from_: datetime = msgspec.field(name="from")
+    """When the first interval begins."""
     step: int
+    """How many seconds an interval has."""
     points: list[int | None]
     """A value for each interval; null where it is not known."""
 
@@ -70,17 +78,20 @@ class Finding(Shape, frozen=True):
     finding_id: str
     """The same as long as the trouble lasts."""
     kind: Kind
+    """What is wrong, as a stable code."""
     severity: Severity
-    """`critical`, `warning` or `notice`."""
+    """`critical` if executions fail or cannot run, else `warning`."""
     subject: Subject
     text: str
+    """What is wrong, in a sentence."""
     evidence: str
     """The facts behind it, in one line."""
     since: datetime | None
+    """Since when it is so; null if that is not known."""
     measure: float | None
     """The value that is wrong, in `unit`."""
     usual: float | None
-    """What the value usually is."""
+    """What the value usually is, in `unit`; null if that is not known."""
     unit: Unit | None
     """`share`, `seconds` or `count`."""
     affected: int
@@ -100,19 +111,21 @@ class Numbers(Shape, frozen=True):
     ended_per_minute: float
     """Executions that ended per minute, in the last 15 minutes."""
     usual_ended_per_minute: float | None
-    """The same in this hour of earlier weeks."""
+    """The same in this hour of earlier weeks; null if that is not known."""
     success_rate: float | None
-    """The share of them that succeeded; null if none has ended."""
+    """The share of successes among those that succeeded or failed; null if there are none."""
     usual_success_rate: float | None
-    """The same in this hour of earlier weeks."""
+    """The same in this hour of earlier weeks; null if that is not known."""
     queued: int
     """How many executions are queued."""
     busy: int
     """How many slots are in use."""
     slots: int
+    """How many executions the live workers can run at once."""
     dead: int
+    """How many dead letters there are, counted up to 100,000."""
     dead_is_capped: bool
-    """Whether there are at least as many dead letters as `dead` says."""
+    """Whether there are more dead letters than `dead` says."""
     dead_new: int
     """How many dead letters failed within the last hour."""
 
@@ -121,7 +134,9 @@ class Overview(Shape, frozen=True):
     """The verdict in a sentence, its numbers, and the findings, worst first."""
 
     at: datetime
+    """When it was evaluated."""
     text: str
+    """The verdict, in a sentence."""
     numbers: Numbers
     """The numbers behind the verdict."""
     findings: list[Finding]

@@ -26,6 +26,7 @@ class Bar(Shape, frozen=True):
     """How many executions were in which state in one interval; states without any are left out."""
 
     at: datetime
+    """When the interval begins."""
     states: dict[str, int]
     """How many executions, by state."""
 
@@ -41,8 +42,11 @@ class Histogram(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     step: int
+    """How many seconds a bar stands for."""
     of: str
+    """`ended` or `created`: which time decides the interval of an execution."""
     is_capped: bool
+    """Whether only the newest 10,000 were counted."""
     bars: list[Bar]
     """One for each interval, oldest first."""
 

@@ -65,6 +65,7 @@ class JobState(Shape, frozen=True, kw_only=True):
     name: str
     app: str
     state: str
+    """`active`, `paused` or `deleted`."""
     origin: str
     version: int
     paused: Paused | None
@@ -76,6 +77,7 @@ class JobState(Shape, frozen=True, kw_only=True):
     created_by: str | None
     updated_at: datetime
     template: MadeOf | None
+    """The template that it is made of; null if there is none."""
 
 
 class LastOutcome(Shape, frozen=True):
@@ -85,7 +87,7 @@ class LastOutcome(Shape, frozen=True):
     status: Status
     started_at: datetime | None
     took_s: float | None
-    """How long its last attempt ran, in seconds."""
+    """How many seconds its last attempt ran, or has run; null if it never ran."""
 
 
 class Job(JobState, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ class Job(JobState, frozen=True, kw_only=True):
     """
 
     last_outcomes: list[LastOutcome] | None = None
-    """The last 20 executions that have ended, newest first; only if `fields` names it."""
+    """The last 20 executions, newest first; null unless `fields` names it."""
 
     command: str | list[Any] | None = None
     environment: dict[str, Any] | None = None
@@ -111,6 +113,7 @@ class Job(JobState, frozen=True, kw_only=True):
     http: dict[str, Any] | None = None
     function: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
+    """The JSON Schema of its arguments, or the values for its template; null if there are none."""
     schedule: Any = None
     on: Any = None
     """The events that start it."""

@@ -25,12 +25,13 @@ class JobForm(Shape, frozen=True):
     app: str
     version: int
     schema: dict[str, Any]
-    """The JSON Schema of the arguments; null if the job takes any."""
+    """The JSON Schema of the arguments."""
     arguments: dict[str, Any] | None
+    """The usual arguments of the job; null if it has none."""
     last_execution_id: str | None
-    """The newest execution, whose arguments are offered."""
+    """The newest execution; null if there is none."""
     last_arguments: Any
-    """Its arguments."""
+    """The arguments of the newest execution; null if there is none."""
 
 
 def form(view: View, namespace: str, row: JobRow) -> JobForm:

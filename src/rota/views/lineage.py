@@ -30,9 +30,13 @@ class Origin(Shape, frozen=True):
     """
 
     kind: str
+    """`schedule`, `event`, `run`, `execution` or `caller`."""
     name: str | None
+    """The name of the schedule, event, workflow, job or caller; null if it is not known."""
     id: str | None
+    """The id of the schedule, event, run or execution; null for a caller."""
     at: datetime
+    """When the tick was, the event was emitted, or the execution was made."""
     actor: str | None
 
 
@@ -64,17 +68,23 @@ class Lineage(Shape, frozen=True):
     """
 
     origin: Origin
+    """What made the execution."""
     run: RunOfStep | None
+    """The run that it is a step of; null if it is none."""
     parent: Relative | None
+    """The execution that has enqueued it; null if there is none."""
     upstream: list[Relative]
+    """The executions of other jobs that it was started after."""
     children: list[Relative]
+    """The newest 20 executions that it has enqueued."""
     child_count: int
-    """How many executions it has started."""
+    """How many executions it has enqueued, counted up to 1,000."""
     replay_of: Relative | None
+    """The execution that it replays; null if there is none."""
     replays: list[Relative]
-    """The executions that replay it."""
+    """The newest 20 executions that replay it."""
     replay_count: int
-    """How many executions replay it."""
+    """How many executions replay it, counted up to 1,000."""
 
 
 def lineage(view: View, namespace: str, id: str) -> Lineage:

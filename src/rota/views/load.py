@@ -20,9 +20,9 @@ class Load(Shape, frozen=True):
     at: datetime
     """When it was measured."""
     target_s: float
-    """How many seconds an execution should wait at most."""
+    """Within how many seconds the suggested slots would work off what is ready."""
     window_s: float
-    """How many seconds the averages are over."""
+    """Over how many seconds rates are measured."""
     slots_of_a_worker: int
     """How many executions one worker runs at once."""
     total: Figures

@@ -49,12 +49,13 @@ class LogPage(Shape, frozen=True):
     """
 
     items: list[LogLine]
+    """The lines, oldest first."""
     next: str | None
-    """The parameter `after` of the next page."""
+    """The parameter `after` of the next page; null if there is no line yet."""
     has_more: bool
     """Whether there are more lines now."""
     is_over: bool
-    """Whether the execution has ended, so that no further line comes."""
+    """Whether the requested attempts have ended, so that no further line comes."""
     status: Status
 
 

@@ -17,6 +17,7 @@ class MapItem(Shape, frozen=True):
     """An item of a map that failed or was cancelled."""
 
     index: int
+    """Its place among the items, from 0."""
     execution_id: str
     status: Status
     reason: str
@@ -36,11 +37,13 @@ class MapInfo(Shape, frozen=True):
     open: int
     """How many items have not ended."""
     running: int
+    """How many items run now."""
     success: int
     """How many items succeeded."""
     kept: int
-    """How many results a retry took from an earlier run."""
+    """How many of the successful items a retry took from an earlier run."""
     failed: int
+    """How many items failed."""
     cancelled: int
     """How many items were cancelled."""
     skipped: int
@@ -50,11 +53,11 @@ class MapInfo(Shape, frozen=True):
     tolerate: int | str | None
     """How many items may fail, as a number or a share."""
     tolerated: int
-    """How many failed items this allows."""
+    """How many items may fail, as a number."""
     bad_items: list[MapItem]
     """The first items that failed or were cancelled."""
     last_index: int | None
-    """The item that ended last."""
+    """The item that ended last; null before the map has ended."""
 
 
 def map_info(step: Step, tally: Tally, running: int, bad: Sequence[BadItem], ends: ItemEnds | None) -> MapInfo:

@@ -16,6 +16,7 @@ class Namespace(Shape, frozen=True):
 
     name: str
     retention: int | None
+    """How many seconds ended executions are kept; null for ever."""
     has_own_retention: bool
     """Whether the namespace has a retention of its own; false if the setting decides."""
     quotas: Quotas

@@ -23,6 +23,7 @@ class JobShare(Shape, frozen=True):
     queued: int
     """How many of its executions are queued there."""
     running: int
+    """How many of its executions run now."""
 
 
 class QueueOutlook(Shape, frozen=True):
@@ -34,35 +35,40 @@ class QueueOutlook(Shape, frozen=True):
 
     name: str
     state: str
+    """`active`, `paused`, or `no_worker` if no live worker takes what is queued."""
     queued: int
     """How many executions are queued."""
     running: int
     oldest_at: datetime | None
     """Since when the oldest one has been due."""
     in_per_s: float
-    """Executions that arrive per second, in the last 15 minutes."""
+    """Executions that arrive per second, in the last five minutes."""
     out_per_s: float
-    """Executions that end per second, in the last 15 minutes."""
+    """Executions that end per second, in the last five minutes."""
     slots: int
+    """How many executions the live workers that serve it can run at once."""
     outlook: Outlook
     """`now`, `empties`, `growing`, `never` or `paused`."""
     empty_in_s: float | None
-    """In how many seconds the queue is expected to be empty."""
+    """In how many seconds the queue is expected to be empty; null if it will not be."""
     if_resumed_s: float | None
-    """The same for a paused queue, if it is resumed now."""
+    """The same for a paused queue, at the fastest rate of the last hour; null if that is not known."""
     paused: Paused | None
     policy: str
     max_depth: int | None
     series: FindingSeries | None
     """How many were queued in each minute of the last hour."""
     jobs: list[JobShare]
+    """The jobs that have executions in the queue, those with the most first."""
 
 
 class QueueOutlooks(Shape, frozen=True):
     """All queues by name."""
 
     at: datetime
+    """When they were measured."""
     queues: list[QueueOutlook]
+    """All queues, by name."""
 
 
 def outlooks(read: Read) -> QueueOutlooks:

@@ -16,11 +16,15 @@ class Progress(Shape, frozen=True):
     """The last report of the attempt with this fence, with its checkpoint."""
 
     done: float | None
+    """How much is done, as the job counts it; null if it was not reported."""
     total: float | None
+    """How much there is to do; null if it was not reported."""
     note: str | None
+    """What the job has said with its last report; null if nothing."""
     at: datetime
     """When progress was last reported."""
     fence: int
+    """The number of the start that has reported it."""
     checkpoint: Any
     """The last checkpoint that the job has saved; null if there is none."""
 

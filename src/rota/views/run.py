@@ -67,7 +67,7 @@ class RunSummary(Shape, frozen=True):
     questions: list[str]
     """The texts of its open approvals."""
     failed_step: str | None
-    """The first step that failed the run; null if none did."""
+    """The first step that failed the run; null if none did, as after a timeout of the run."""
     error_message: str | None
     parent_run_id: str | None
     """The run that this one is a step of; null if it is none."""
@@ -86,6 +86,7 @@ class CriticalPath(Shape, frozen=True):
     """The steps that decided how long the run took, first to last, with the item of a map that ended last."""
 
     steps: list[str]
+    """The names of the steps, first to last."""
     duration: timedelta
     """The sum over these steps, without the time that they waited for a worker."""
 
@@ -111,6 +112,7 @@ class RetryPlan(Shape, frozen=True):
     partial: list[PartialMap]
     """The maps of which only some items run again."""
     undos: list[str]
+    """The steps whose undos a retry repeats."""
     kept_step_count: int
     """How many steps do not run again."""
 
@@ -131,8 +133,11 @@ class RunAbout(RunSummary, frozen=True):
     schedule: str | None
     """The name of the schedule that started it; null if none did."""
     timeout: timedelta | None
+    """How many seconds the run may take; null is no limit."""
     timeout_at: datetime | None
+    """When an open run stops by itself; null for never."""
     why: Why | None
+    """What an open run waits for, check by check; null if nothing is to be explained."""
     critical_path: CriticalPath | None
     """The steps that decided how long the run took."""
     retry: RetryPlan | None

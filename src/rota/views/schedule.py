@@ -29,10 +29,13 @@ class LastTick(Shape, frozen=True):
     """The newest tick that was decided. `status` is that of its execution, if still kept."""
 
     at: datetime
+    """The time of the tick."""
     outcome: str | None
+    """What became of the tick, such as `fired`, `overlap` or `missed`."""
     late_by: timedelta | None
     execution_id: str | None
     status: Status | None
+    """The status of its execution; null if it has none, or it is no longer kept."""
 
 
 class Schedule(Shape, frozen=True):
@@ -46,16 +49,19 @@ class Schedule(Shape, frozen=True):
     app: str
     job: str
     origin: str
+    """What defined it: `code`, `api`, or `run_time` for a call of `app.schedule`."""
     words: str
     next_at: datetime | None
+    """When the next tick is; null if it is paused, over, or waits for its last execution."""
     is_overdue: bool
-    """Whether a tick is late."""
+    """Whether its next tick is more than ten seconds late."""
     paused: Paused | None
     last_tick: LastTick | None
     """The newest tick that was decided; null if there is none."""
     waits_for: str | None
+    """The id of the execution after whose end the next one starts; null if there is none."""
     held: list[datetime]
-    """Why no tick is decided now; null if nothing prevents it."""
+    """The ticks that wait for the end of an earlier execution."""
     decided_until: datetime
     """All ticks up to this time are decided."""
     created_at: datetime
@@ -64,13 +70,16 @@ class Schedule(Shape, frozen=True):
     queue: str
     priority: int
     start_within: timedelta | None
+    """How many seconds an execution may wait for its start; then it is skipped."""
     cron: str | None
     every: timedelta | None
+    """The time between two ticks, in seconds."""
     after: timedelta | None
     """How long after the end of one execution the next one starts, in seconds."""
     at: list[datetime] | None
     """The times at which it fires."""
     phase: timedelta | None
+    """By how much all ticks of `every` are moved, in seconds."""
     dst_gap: str | None
     dst_overlap: str | None
     tz: str
@@ -80,8 +89,10 @@ class Schedule(Shape, frozen=True):
     calendars: list[str]
     catch_up: str | int
     window: timedelta
+    """How old a missed tick may be that is caught up, in seconds."""
     overlap: str
     jitter: timedelta
+    """How much later than its tick an execution may start, in seconds."""
 
 
 def schedule(view: View, namespace: str, app: str, name: str) -> Schedule:
@@ -102,7 +113,9 @@ class LintResult(Shape, frozen=True):
     """Remarks on the schedules that are not paused, and how many those are."""
 
     schedules: int
-    findings: list[schedule_lint.Finding]
+    """How many schedules are not paused."""
+    findings: list[schedule_lint.LintFinding]
+    """What was found."""
 
 
 def lint(view: View, namespace: str, app: str | None) -> LintResult:

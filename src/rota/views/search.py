@@ -26,8 +26,10 @@ class Hit(Shape, frozen=True):
     """A thing that was found, and where it is read."""
 
     kind: str
+    """`job`, `workflow`, `queue`, `schedule`, `worker` or `execution`."""
     id: str
     name: str | None
+    """Its name; null for an execution."""
     app: str | None
     path: str
     """The path of the thing in the API."""

@@ -157,15 +157,18 @@ def _counted(
     def at(number: int, point: int) -> Tally:
         return cells.setdefault((number, point), Tally())
 
-    for number, point, *counts in view.rows("stat_counts_of_all" if is_all else "stat_counts", **about):
-        for outcome, count in zip(Count, counts, strict=True):
-            at(number, point).add(outcome, count)
-    for lane, minute, outcome, count in unfolded:
-        at(series[lane], window.point(minute)).add(Count(outcome), count)
-    if kinds := [number for number, time in enumerate(TIMES) if any(one.startswith(time) for one in metrics)]:
-        statement = "stat_times_of_all" if is_all else "stat_times"
-        for number, point, kind, bucket, count in view.rows(statement, **about, kinds=kinds):
-            at(number, point).add_times(kind, {bucket: count})
+    if _COUNTS.intersection(metrics):
+        for number, point, *counts in view.rows("stat_counts_of_all" if is_all else "stat_counts", **about):
+            for outcome, count in zip(Count, counts, strict=True):
+                at(number, point).add(outcome, count)
+        for lane, minute, outcome, count in unfolded:
+            at(series[lane], window.point(minute)).add(Count(outcome), count)
+    kinds = {time.name.lower(): any(one.startswith(time) for one in metrics) for time in TIMES}
+    if any(kinds.values()):
+        for number, point, *texts in view.rows("stat_times_of_all" if is_all else "stat_times", **about, **kinds):
+            for kind, text in enumerate(texts):
+                if text is not None:
+                    at(number, point).add_times(kind, statistics.read_sum(text))
         for lane, minute, *columns in view.rows("unfolded_times", **bounds):
             if lane not in series:
                 continue

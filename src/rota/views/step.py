@@ -55,12 +55,16 @@ class StepInfo(Shape, frozen=True):
 
     step: str
     status: str
+    """`pending` until it is decided whether it runs, then the status of its execution; or `blocked`."""
     reason: str | None
     because: str | None
     """Why it has this status, in words."""
     job: str | None
+    """The name of the job; null if the step is none."""
     workflow: str | None
+    """The name of the sub-workflow; null if the step is none."""
     execution_id: str | None
+    """The id of its execution; null for a map, and before it has one."""
     is_kept: bool
     """Whether a retry took its result from an earlier run."""
     may_fail: bool
@@ -74,8 +78,10 @@ class StepInfo(Shape, frozen=True):
     error_message: str | None
     error: Any
     upstream: list[str]
+    """The steps before it."""
     downstream: list[str]
     waits_for: list[str]
+    """The steps before it that have not ended."""
     map: MapInfo | None
     """How far a map is; null for other steps."""
     sub_run: SubRun | None
@@ -96,6 +102,7 @@ class Neighbour(Shape, frozen=True):
 
     step: str
     status: str
+    """As the member `status` of a step."""
 
 
 class StepPlace(Shape, frozen=True):
@@ -110,9 +117,12 @@ class StepPlace(Shape, frozen=True):
     undoes: str | None
     """The run that the execution undoes, or the run whose step it undoes."""
     step: str | None
+    """The name of the step; null in the undo of a whole run."""
     index: int | None
     upstream: list[Neighbour]
+    """The steps that it waited for."""
     downstream: list[Neighbour]
+    """The steps that wait for it."""
 
 
 def steps(view: View, row: RunRow, graph: Graph) -> list[StepInfo]:

@@ -25,10 +25,13 @@ class Tick(Shape, frozen=True):
     count: int
     """How many ticks in a row have this outcome."""
     outcome: str
+    """What became of the tick, such as `fired`, `overlap` or `missed`."""
     execution_id: str | None
     status: Status | None
+    """The status of its execution; null if it has none."""
     reason: str | None
     decided_at: datetime
+    """When that was decided."""
     schedule_id: str
 
 

@@ -33,24 +33,32 @@ class TickOfAll(Shape, frozen=True):
     """
 
     at: datetime
+    """The time of the tick, or of the first one."""
     until: datetime
+    """The time of the last one; the same as `at` for one tick."""
     count: int
+    """How many ticks in a row have this outcome."""
     schedule_id: str
     schedule: str
+    """The name of the schedule."""
     app: str
     job: str
     outcome: str
+    """What became of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
     is_planned: bool
     """Whether the tick is still to come."""
     execution_id: str | None
     status: Status | None
+    """The status of its execution; null until that has ended."""
 
 
 class Quarter(Shape, frozen=True):
     """How many ticks there are in a quarter hour."""
 
     at: datetime
+    """When the quarter hour begins."""
     count: int
+    """How many ticks it has."""
 
 
 class TicksOfAll(Shape, frozen=True):
@@ -62,7 +70,9 @@ class TicksOfAll(Shape, frozen=True):
     from_: datetime = msgspec.field(name="from")
     to: datetime
     items: list[TickOfAll]
+    """The ticks, oldest first."""
     is_capped: bool
+    """Whether some ticks are left out."""
     dense: list[str]
     """The ids of schedules with more ticks than the list has."""
     quarters: list[Quarter]
@@ -75,7 +85,7 @@ class ScheduleDay(Shape, frozen=True):
     day: str
     """The date, in the zone of the schedule."""
     worst: str
-    """The worst outcome of the day."""
+    """The worst state of its ticks: `missed`, `failed`, `overlap` … to `success`."""
     ticks: int
     """How many ticks the day had."""
     outcomes: dict[str, int]
@@ -86,15 +96,21 @@ class ScheduleDays(Shape, frozen=True):
     """Days with ticks, oldest first; `incomplete` are those with ticks that did not run or failed."""
 
     tz: str
+    """The time zone of the days."""
     items: list[ScheduleDay]
+    """The days with ticks, oldest first."""
     complete: int
-    """On how many days every tick ran."""
+    """On how many days no tick was left out or failed."""
     incomplete: int
-    """On how many days a tick did not run."""
+    """On how many days a tick was left out or failed."""
     is_capped: bool
+    """Whether there are more ticks than were counted."""
 
 
-def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str], limit: int) -> TicksOfAll:
+def ticks(
+    view: View, namespace: str, low: int, high: int, names: Sequence[str], limit: int, merge: int | None = None
+) -> TicksOfAll:
+    """With `merge`, neighbours with one outcome are one item, of schedules with more ticks than that."""
     rows = schedule_reader.schedules(view, namespace, most=MOST_SCHEDULES + 1)
     is_capped = len(rows) > MOST_SCHEDULES
     rows = [row for row in rows[:MOST_SCHEDULES] if not names or row.name in names or str(row.id) in names]
@@ -108,6 +124,8 @@ def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str],
     items = [_past(by_id[row.schedule], row) for row in past]
     items += [_to_come(by_id[id], at) for id, ats in planned.items() for at in ats]
     items.sort(key=lambda one: (one.at, one.schedule_id))
+    if merge is not None:
+        items = _merged(items, merge)
     sparse = [(row.at, row.count) for row in past if row.schedule not in dense]
     sparse += [(at, 1) for id, ats in planned.items() if id not in dense for at in ats]
     found = tick_range.quarters(sparse, [by_id[id].spec for id in sorted(dense)], low, high)
@@ -119,6 +137,27 @@ def ticks(view: View, namespace: str, low: int, high: int, names: Sequence[str],
         dense=[str(id) for id in sorted(dense)],
         quarters=[Quarter(moment(low + place * QUARTER), count) for place, count in enumerate(found)],
     )
+
+
+def _merged(items: Sequence[TickOfAll], most: int) -> list[TickOfAll]:
+    """An item that stands for several has no execution."""
+    rows = Counter(one.schedule_id for one in items)
+    found: list[TickOfAll] = []
+    latest: dict[str, int] = {}
+    for one in items:
+        place = latest.get(one.schedule_id)
+        if rows[one.schedule_id] > most and place is not None and _is_alike(found[place], one):
+            before = found[place]
+            count = before.count + one.count
+            found[place] = msgspec.structs.replace(before, until=one.until, count=count, execution_id=None)
+        else:
+            latest[one.schedule_id] = len(found)
+            found.append(one)
+    return found
+
+
+def _is_alike(before: TickOfAll, after: TickOfAll) -> bool:
+    return (before.outcome, before.status) == (after.outcome, after.status)
 
 
 def days(view: View, namespace: str, row: ScheduleRow, low: int) -> ScheduleDays:

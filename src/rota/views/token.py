@@ -15,6 +15,7 @@ class Only(Shape, frozen=True):
 
     queues: list[str] | None
     jobs: list[str] | None
+    """The jobs, by name; null for all."""
 
 
 class Token(Shape, frozen=True):
@@ -24,17 +25,20 @@ class Token(Shape, frozen=True):
     """The id of the token."""
     name: str
     state: str
+    """`active`, `expired` or `revoked`."""
     role: str | None
     scopes: list[str]
     namespaces: list[str]
     groups: list[str]
-    """The groups that approvals may ask by name."""
+    """The groups of its holder, which approvals may ask by name."""
     only: Only
+    """The queues and jobs that the token is limited to."""
     ending: str
     """The last four characters of the token."""
     created_at: datetime
     created_by: str
     expires_at: datetime | None
+    """When it expires; null for never."""
     last_used_at: datetime | None
     """When it was last used, to the minute; null if it never was."""
     revoked_at: datetime | None

@@ -28,14 +28,20 @@ class WaitInfo(Shape, frozen=True):
     """
 
     kind: str
+    """`sleep`, `approval` or `event`."""
     text: str
+    """What the step waits for, in words."""
     who: list[str]
+    """The names, groups or roles of those who may answer; empty for everyone, and for other waits."""
     since: datetime
+    """When the wait began."""
     until: datetime | None
     on_timeout: str | None
+    """What happens at `until`: `reject`, `approve`, `fail` or `skip`; null for a sleep."""
     commands: list[str]
     """The commands that end the wait earlier."""
     outcome: str | None
+    """How it ended, in words; null before that."""
 
 
 class WaitRow(Protocol):

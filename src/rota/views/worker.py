@@ -50,6 +50,7 @@ class Worker(Shape, frozen=True):
     """`queues` is null if it serves all of its app. `isLost` says that its lease ran out."""
 
     worker_id: str
+    """The id of the worker."""
     name: str
     app: str
     state: str
@@ -61,18 +62,19 @@ class Worker(Shape, frozen=True):
     busy: int
     """How many executions it runs now."""
     queues: list[str] | None
+    """The queues that it serves; null for all of its app."""
     jobs: list[str]
     """The jobs that it runs."""
     offers: dict[str, Any]
     """Its pools, tags and resources."""
     trouble: Any
-    """What is wrong with it; null if nothing is."""
+    """What is wrong with it, by what it concerns; null if nothing is."""
     trouble_text: str | None
     """The trouble in a sentence; null without trouble."""
     supervisor: str | None
-    """The name of the process that has started it."""
+    """The name of its supervisor; null if it has none."""
     processes: Processes | None
-    """How many processes its supervisor has and may have; null if it is the only one."""
+    """How many processes its supervisor has and may have; null without a supervisor."""
     host: str
     """The name of its machine."""
     pid: int
@@ -82,7 +84,9 @@ class Worker(Shape, frozen=True):
     deploy: int | None
     """The number of the deploy that it runs; null without code."""
     started_at: datetime
+    """When it started."""
     last_heartbeat: datetime
+    """When its last heartbeat was."""
     lease_until: datetime
     """When its lease runs out unless it is renewed."""
     stopped_at: datetime | None
@@ -90,9 +94,9 @@ class Worker(Shape, frozen=True):
     memory_bytes: int | None
     """The memory that its process used at the last heartbeat."""
     heartbeats: str
-    """A digit for each of the last 40 heartbeats: by how many periods it came late."""
+    """A digit for each of the last 40 heartbeats: by how many periods it came late, 9 for more."""
     heartbeat_every: timedelta
-    """How often a heartbeat is due."""
+    """After how many seconds the next heartbeat is due."""
     ended: WorkerEnd | None
     """What became of its work when it stopped; null while it runs."""
 

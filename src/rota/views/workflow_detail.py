@@ -26,6 +26,7 @@ class Workflow(Shape, frozen=True):
     name: str
     app: str
     state: str
+    """`active`, `paused` or `deleted`."""
     origin: str
     version: int
     description: str

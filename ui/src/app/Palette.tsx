@@ -1,23 +1,25 @@
 import { type KeyboardEvent, useState } from "react";
 import { useLocation } from "wouter";
 import { Dialog } from "../components/Dialog";
+import { Kbd } from "../components/Facts";
 import { Icon } from "../components/Icon";
-import { Id } from "../components/Id";
-import { useApi } from "../hooks/useApi";
 import css from "./Palette.module.css";
+import { PaletteAsk } from "./PaletteAsk";
+import { PaletteChoice } from "./PaletteChoice";
 import { closePalette } from "./palette";
-import { type Choice, choicesOf } from "./paletteChoices";
+import type { Ask, Choice } from "./paletteChoices";
+import { useResults } from "./usePalette";
 
-// Find anything: pages, executions by the start of an id, and what has a name. Arrows move, Enter opens.
+// Find anything: pages, executions, what has a name, and what can be done with it. Arrows move, Enter opens.
 export function Palette() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
+  const [asked, setAsked] = useState<Ask | null>(null);
   const [, go] = useLocation();
-  const asked = text.trim();
-  const found = useApi("/search", { query: { q: asked } }, { enabled: asked.length > 1 });
-  const choices = choicesOf(asked, asked.length > 1 ? found.data : undefined);
+  const { choices, isSettled } = useResults(text);
   const open = (choice: Choice | undefined, isNewTab: boolean) => {
-    if (choice === undefined) return;
+    if (choice?.ask !== undefined) return setAsked(choice.ask);
+    if (choice?.href === undefined) return;
     closePalette();
     if (isNewTab) window.open(choice.href, "_blank", "noopener");
     else go(choice.href);
@@ -32,6 +34,8 @@ export function Palette() {
       open(choices[at], event.ctrlKey || event.metaKey);
     }
   };
+  if (asked !== null) return <PaletteAsk ask={asked} onClose={closePalette} />;
+  const kinds = [...new Set(choices.map((choice) => choice.kind))];
   return (
     <Dialog title={<span className="unseen">Find anything</span>} onClose={closePalette} isWide>
       <div className={css.ask}>
@@ -51,30 +55,53 @@ export function Palette() {
             setAt(0);
           }}
         />
+        <span className="not-phone">
+          <Kbd>Esc</Kbd>
+        </span>
       </div>
       <div id="palette-choices" role="listbox" aria-label="Results" className={css.choices}>
-        {choices.map((choice, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above.
-          // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field above.
-          <div
-            key={choice.href}
-            id={`palette-${index}`}
-            role="option"
-            aria-selected={index === at}
-            className={index === at ? css.on : ""}
-            onMouseMove={() => setAt(index)}
-            onClick={(event) => open(choice, event.ctrlKey || event.metaKey)}
-          >
-            <Icon name={choice.icon} size={16} />
-            <span className="gr el">
-              <span className="d3">{choice.kind}</span> {choice.name} <span className="d2">{choice.note}</span>
-            </span>
-            {choice.id !== undefined && <Id id={choice.id} />}
+        {kinds.map((kind) => (
+          // biome-ignore lint/a11y/useSemanticElements: a fieldset would be a group of form fields.
+          <div key={kind} role="group" aria-label={kind}>
+            <div className={`sm d3 ${css.kind}`} aria-hidden="true">
+              {kind}
+            </div>
+            {choices.map(
+              (choice, index) =>
+                choice.kind === kind && (
+                  <PaletteChoice
+                    key={choice.key}
+                    choice={choice}
+                    index={index}
+                    typed={text}
+                    isOn={index === at}
+                    onPoint={() => setAt(index)}
+                    onOpen={(isNewTab) => open(choice, isNewTab)}
+                  />
+                ),
+            )}
           </div>
         ))}
-        {choices.length === 0 && (
-          <p className={`d2 ${css.none}`}>Nothing has this name, and no execution starts with it.</p>
+        {choices.length === 0 && isSettled && (
+          <p className={`d2 ${css.none}`}>
+            Nothing is called {text.trim()}, and no execution starts with it. It may have left the history.
+          </p>
         )}
+      </div>
+      <div className={`sm d3 not-phone ${css.foot}`}>
+        <span>
+          <Kbd>↑</Kbd> <Kbd>↓</Kbd> move
+        </span>
+        <span>
+          <Kbd>Enter</Kbd> open
+        </span>
+        <span>
+          <Kbd>Ctrl Enter</Kbd> in a new tab
+        </span>
+        <span className="gr" />
+        <span>
+          Paste an id, or try <code>job:charge state:failed</code>
+        </span>
       </div>
     </Dialog>
   );

@@ -2,7 +2,7 @@ import { type ComponentType, type LazyExoticComponent, lazy } from "react";
 import addresses from "../../../src/rota/api/pages/addresses.json";
 
 // The addresses are in one file, which the server reads as well. A page is the file of its name in ui/src/pages; the file
-// exports its component as default.
+// exports its component as default. The menu is in places.ts.
 
 export type PageProps = { params: Record<string, string> };
 type PageComponent = LazyExoticComponent<ComponentType<PageProps>>;

@@ -42,6 +42,8 @@ interface Props<T> {
   phone?: (row: T) => ReactNode;
   // A row above the first one, such as "38 new".
   before?: ReactNode;
+  // Cells of a row above the first one, by column, as those of a group.
+  lead?: Record<string, ReactNode>;
 }
 
 // A table with a sticky head and rows of one height. j and k move, x selects, Enter opens.
@@ -104,6 +106,7 @@ export function DataTable<T>(props: Props<T>) {
               <td colSpan={span}>{props.before}</td>
             </tr>
           )}
+          {props.lead !== undefined && <GroupRow columns={columns} head={props.lead} />}
           {above > 0 && <Space tall={above} span={span} />}
           {groups.map((group) => [
             isFlat ? null : <GroupRow key={`group ${group.key}`} columns={columns} head={group.head} />,

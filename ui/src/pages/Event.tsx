@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import type { Answer } from "../api/types";
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
@@ -26,7 +27,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
       one.status === null ? <span className="d3">left the history</span> : <StateChip status={one.status} />,
     width: 140,
   },
-  { key: "job", head: "job", cell: (one) => <span className="el">{one.job ?? "—"}</span> },
+  { key: "job", head: "job", cell: (one) => <JobOf one={one} /> },
   { key: "at", head: "delivered", cell: (one) => <Time at={one.deliveredAt} />, isNumber: true, width: 120 },
   { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, width: 110 },
 ];
@@ -93,13 +94,23 @@ function Started({ event }: { event: Detail }) {
           phone={(one) => (
             <div className="row">
               {one.status !== null && <StateChip status={one.status} />}
-              <span className="gr el">{one.job}</span>
+              <span className="gr el">
+                <JobOf one={one} />
+              </span>
               <Time at={one.deliveredAt} />
             </div>
           )}
         />
       )}
     </Panel>
+  );
+}
+
+function JobOf({ one }: { one: Delivery }) {
+  return (
+    <Link href={`/executions/${one.executionId}`} className="ln" title={one.job ?? undefined}>
+      {one.job ?? "an execution"}
+    </Link>
   );
 }
 

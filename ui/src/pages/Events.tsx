@@ -1,3 +1,4 @@
+import { Link } from "wouter";
 import type { Item } from "../api/types";
 import { Page } from "../app/Page";
 import { CopyCommand } from "../components/CopyCommand";
@@ -21,9 +22,9 @@ const COLUMNS: readonly Column<Event>[] = [
     key: "name",
     head: "event",
     cell: (event) => (
-      <b className="el" title={event.name}>
+      <Link href={`/events/${event.eventId}`} className="ln" title={event.name}>
         {event.name}
-      </b>
+      </Link>
     ),
   },
   { key: "subject", head: "subject", cell: (event) => <span className="mono sm el">{event.subject ?? "—"}</span> },
@@ -45,7 +46,6 @@ export default function Events() {
   const isFiltered = query.name !== undefined || query.subject !== undefined;
   return (
     <Page title="Events" verdict={events.data && verdictOf(events.data.items, isFiltered)}>
-      <EventFilters />
       <Loaded what="Events" query={events}>
         {({ items, nextCursor, previousCursor }) => (
           <div className="stack">
@@ -53,6 +53,7 @@ export default function Events() {
               text={verdictOf(items, isFiltered)}
               support="An event starts the jobs and workflows that subscribe to its name, each exactly once."
             />
+            <EventFilters />
             <Panel isFlush>
               {items.length === 0 ? (
                 <NoEvents isFiltered={isFiltered} />
@@ -66,12 +67,14 @@ export default function Events() {
                   phone={(event) => <OnPhone event={event} />}
                 />
               )}
-              <Pager
-                newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
-                older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
-              >
-                {plural(items.length, "event")} shown
-              </Pager>
+              {items.length > 0 && (
+                <Pager
+                  newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
+                  older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
+                >
+                  {plural(items.length, "event")} shown
+                </Pager>
+              )}
             </Panel>
           </div>
         )}
@@ -101,7 +104,9 @@ function OnPhone({ event }: { event: Event }) {
   return (
     <div className="col" style={{ gap: 4 }}>
       <div className="row">
-        <b className="gr el">{event.name}</b>
+        <Link href={`/events/${event.eventId}`} className="ln gr el">
+          {event.name}
+        </Link>
         <Time at={event.emittedAt} />
       </div>
       <div className="row sm d2">

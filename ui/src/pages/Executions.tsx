@@ -87,18 +87,18 @@ export default function Executions() {
 }
 
 function Nothing({ filter }: { filter: ExecutionFilter }) {
-  const isNarrowed = Object.keys(filter).length > 0;
+  const isNarrowed = Object.keys(filter).some((name) => name !== "createdFrom" && name !== "createdTo");
+  const isTimed = filter.createdFrom !== undefined;
+  const actions =
+    isTimed || isNarrowed ? <ButtonLink href="/executions?since=all">Show all executions</ButtonLink> : undefined;
   if (isNarrowed)
     return (
-      <Empty
-        title="No execution matches"
-        actions={<ButtonLink href="/executions?since=all">Show all executions</ButtonLink>}
-      >
+      <Empty title="No execution matches" actions={actions}>
         <span>Drop a filter, or choose a longer time.</span>
       </Empty>
     );
   return (
-    <Empty title="No execution yet">
+    <Empty title={isTimed ? "No execution was made in this time" : "No execution yet"} actions={actions}>
       <span>An execution is one requested run of a job. Enqueue one:</span>
       <CopyCommand command="rota enqueue JOB" />
     </Empty>

@@ -69,7 +69,9 @@ class Results(msgspec.Struct, frozen=True, rename="camel"):
 
     action_id: str
     status: str
+    """The status of the action."""
     items: list[Done]
+    """One for each id."""
 
 
 class Changed(msgspec.Struct, frozen=True):

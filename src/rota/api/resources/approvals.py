@@ -9,7 +9,7 @@ import msgspec
 from rota.api import listing
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import NoQuery, Route
 from rota.domain import access
@@ -40,7 +40,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 async def approvals(call: Call, query: ApprovalQuery) -> Answer:
     if query.run is not None and not is_id(query.run):
         words = "run: it must be the id of a run"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="run")])
+        raise bad_parameter("run", words)
     at = listing.position(call, query)
     is_ascending = (query.order == "asc") != at.is_back
     wanted = ApprovalFilter(

@@ -9,7 +9,7 @@ import msgspec
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, instant, wanted
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.route import Route
 from rota.domain.access import Scope
 from rota.views import count, search
@@ -40,7 +40,7 @@ async def counts(call: Call, query: CountsQuery) -> Answer:
         return shown(await _events(call, query))
     _refuse(query, [one for one in ("name", "subject") if getattr(query, one) is not None])
     if query.by is By.FINGERPRINT and not query.dead:
-        raise _bad("by", "by=fingerprint is for dead letters: add dead=true")
+        raise bad_parameter("by", "by=fingerprint is for dead letters: add dead=true")
     counted = count.runs if query.of is Counted.RUNS else count.executions
     return shown(await call.read(counted, call.namespace, wanted(query), query.by))
 
@@ -54,7 +54,7 @@ async def _events(call: Call, query: CountsQuery) -> Counts:
     given = [one.encode_name for one in fields if getattr(query, one.name) != one.default]
     _refuse(query, [one for one in given if one not in ("createdFrom", "createdTo")])
     if query.by not in (None, By.DAY):
-        raise _bad("by", "events are counted by day, or all together")
+        raise bad_parameter("by", "events are counted by day, or all together")
     low = _EARLIEST if query.created_from is None else instant(query.created_from)
     high = _LATEST if query.created_to is None else instant(query.created_to)
     return await call.read(count.events, call.namespace, query.name, query.subject, low, high, query.by)
@@ -62,11 +62,7 @@ async def _events(call: Call, query: CountsQuery) -> Counts:
 
 def _refuse(query: CountsQuery, names: list[str]) -> None:
     if names:
-        raise _bad(names[0], f"{names[0]} is no filter of {query.of}")
-
-
-def _bad(parameter: str, words: str) -> Problem:
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+        raise bad_parameter(names[0], f"{names[0]} is no filter of {query.of}")
 
 
 ROUTES = [

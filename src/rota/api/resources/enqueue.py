@@ -13,7 +13,7 @@ from rota.api.call import Call
 from rota.api.enqueueing import Enqueue
 from rota.api.ingest import Ingest, Order, decoded, request_of
 from rota.api.line_answers import LineAnswer
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.quotas import Admitted
 from rota.api.route import BASE, Route
 from rota.api.waiting import Waits, wait_s
@@ -187,7 +187,7 @@ def _check_query(query: EnqueueQuery, media: str) -> None:
 
 
 def _refused(parameter: str, words: str) -> Problem:
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+    return bad_parameter(parameter, words)
 
 
 ROUTES = [

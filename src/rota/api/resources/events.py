@@ -15,7 +15,7 @@ from rota.api.answer import JSON, NDJSON, Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
 from rota.api.line_answers import LineAnswer
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.quotas import Admitted, QuotaKeeper
 from rota.api.route import BASE, NoQuery, Route
@@ -64,6 +64,7 @@ class EmittedMany(Shape, frozen=True):
     """In the order of the request."""
 
     items: list[Emitted]
+    """One for each event of the request, in its order."""
 
 
 class EventQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -108,7 +109,7 @@ async def emit_events(call: Call, query: EmitQuery) -> Answer:
         return await ndjson.ingest(call, EventLines(call), with_ids=query.answer == "ids")
     if query.answer is not None:
         words = f"answer=ids is for a body of {NDJSON}"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="answer")])
+        raise bad_parameter("answer", words)
     data = await call.read_body(bodies.MOST_OF_MANY)
     bodies.check_json(data)
     if data.lstrip()[:1] == b"[":

@@ -55,6 +55,7 @@ class CancelBody(_Body, frozen=True, kw_only=True):
 
     note: Annotated[str, msgspec.Meta(max_length=LONGEST_NOTE)] | None = None
     children: bool | None = None
+    """Whether the executions that it has enqueued, and those below them, are cancelled, too."""
 
 
 class ReplayBody(_Body, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, wanted
 from rota.api.listing import Position
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.query import Limit, Page, Paged
 from rota.api.route import OF_OWN, Access, Route
 from rota.api.waiting import Waits, wait_s
@@ -146,7 +146,7 @@ def _page(
 async def _by_rank(call: Call, query: ExecutionsQuery, members: Sequence[str]) -> Answer:
     if query.status != (Status.QUEUED,) or len(query.queue) != 1:
         words = "order=rank needs status=queued and one queue"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="order")])
+        raise bad_parameter("order", words)
     at = listing.position(call, query, _is_rank)
     found, items = await call.read(_page_by_rank, call.namespace, wanted(query), at, query.limit, members)
     reached = None if found.reached is None else [str(found.reached[0]), found.reached[1]]

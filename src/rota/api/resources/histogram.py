@@ -10,7 +10,7 @@ import msgspec
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, instant, wanted
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.resources.statistics import USUAL, step_s
 from rota.api.route import Route
 from rota.domain import statistics
@@ -34,7 +34,7 @@ class HistogramQuery(ExecutionFilter, frozen=True, kw_only=True):
 async def histogram(call: Call, query: HistogramQuery) -> Answer:
     for name, other in (("created_from", "createdFrom"), ("created_to", "createdTo")):
         if getattr(query, name) is not None:
-            raise _bad(other, f"{other} is no filter here: use from and to")
+            raise bad_parameter(other, f"{other} is no filter here: use from and to")
     return shown(await call.read(_read, call.namespace, query))
 
 
@@ -44,12 +44,8 @@ def _read(view: View, namespace: str, query: HistogramQuery) -> Histogram:
     try:
         window = statistics.window(start, stop, step_s(query.step), view.now)
     except BadWindow as bad:
-        raise _bad(bad.parameter, str(bad)) from None
+        raise bad_parameter(bad.parameter, str(bad)) from None
     return views.histogram(view, namespace, wanted(query), window)
-
-
-def _bad(parameter: str, words: str) -> Problem:
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
 
 
 ROUTES = [

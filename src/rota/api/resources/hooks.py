@@ -46,6 +46,7 @@ class HookIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     timestamp_header: str | None = None
     description: str = ""
     secret: Secret | None = None
+    """The secret that the sender has chosen; without it one is made."""
 
 
 class HookChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -65,6 +66,7 @@ class RotateHook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     overlap: Duration = DEFAULT_OVERLAP
     """How long the old secret stays valid, in seconds or as text."""
     secret: Secret | None = None
+    """The new secret that the sender has chosen; without it one is made."""
 
 
 async def hooks(call: Call, query: NamedPage) -> Answer:

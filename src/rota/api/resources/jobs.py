@@ -13,7 +13,7 @@ from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import Route
 from rota.domain.access import Scope
@@ -36,8 +36,10 @@ class JobsQuery(Page, frozen=True, kw_only=True, rename="camel"):
 
     order: Literal["asc", "desc"] = "asc"
     name: str | None = None
+    """The start of the name."""
     app: list[str] | None = None
     state: list[Literal["active", "paused", "deleted"]] | None = None
+    """`active`, `paused` or `deleted`; `deleted` only alone."""
     origin: list[Literal["code", "api", "file"]] | None = None
     queue: list[str] | None = None
     tag: list[str] | None = None
@@ -68,7 +70,7 @@ async def list_jobs(call: Call, query: JobsQuery) -> Answer:
     is_deleted = query.state == ["deleted"]
     if query.state and "deleted" in query.state and not is_deleted:
         words = "state=deleted goes with no other state: deleted jobs are a list of their own"
-        raise Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter="state")])
+        raise bad_parameter("state", words)
     listing.names(Job, query.fields)
     is_down = (query.order == "desc") != at.is_back
 

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.route import Route
 from rota.domain import duration
 from rota.domain.access import Scope
@@ -27,11 +27,15 @@ class LoadQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     app: str | None = None
+    """Only this app."""
     queue: str | None = None
+    """Only this queue."""
     pool: str | None = None
+    """Only this pool."""
     target: str = TARGET
-    """How long an execution should wait at most, in seconds or as text."""
+    """Within which time the suggested slots should work off what is ready, in seconds or as text."""
     slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
+    """How many executions one worker runs at once; by default as live workers do."""
 
 
 async def load(call: Call, query: LoadQuery) -> Answer:
@@ -45,9 +49,7 @@ def _target_s(text: str) -> float:
     try:
         return duration.positive_seconds(given, "target")
     except DefinitionError as error:
-        raise Problem(
-            "bad_parameter", str(error), flaws=[Flaw("bad_parameter", str(error), parameter="target")]
-        ) from None
+        raise bad_parameter("target", str(error)) from None
 
 
 ROUTES = [

@@ -17,7 +17,7 @@ import msgspec
 from rota.api import accept, sse
 from rota.api.answer import EVENT_STREAM, JSON, NDJSON, Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.stream import PING_S, RETRY_MS, why_closed
 from rota.api.route import Route
@@ -211,7 +211,7 @@ def _as_ndjson(lines: Iterable[LogLine]) -> bytes:
 
 def _bad(parameter: str, detail: str) -> Problem:
     words = f"{parameter}: {detail}"
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+    return bad_parameter(parameter, words)
 
 
 ROUTES = [

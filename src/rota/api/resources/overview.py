@@ -47,8 +47,9 @@ class FindingsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Which findings; a repeated parameter means any of its values."""
 
     kind: tuple[Kind, ...] = ()
+    """What is wrong, as a code."""
     severity: tuple[Severity, ...] = ()
-    """How bad it is."""
+    """`critical` or `warning`."""
     subject: Annotated[tuple[str, ...], msgspec.Meta(description="A name or an id, such as that of a job.")] = ()
 
 
@@ -56,7 +57,9 @@ class FindingList(Shape, frozen=True):
     """Findings, worst first."""
 
     at: datetime
+    """When they were evaluated."""
     items: list[Finding]
+    """The findings, worst first."""
 
 
 async def overview(call: Call, query: NoQuery) -> Answer:

@@ -13,7 +13,7 @@ from rota.api import listing
 from rota.api.answer import Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import NoQuery, Route
 from rota.domain.access import Scope
@@ -53,6 +53,7 @@ class OneRunQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """With `steps` the answer also has all steps, and the undos of steps."""
 
     steps: bool = False
+    """Whether the answer has all steps, and the undos of steps."""
 
 
 class StepQuery(Page, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -72,7 +73,7 @@ class RunRetried(RunSummary, frozen=True):
     """The new run. `retried_before` is the last earlier retry of the same run."""
 
     retried_before: str | None
-    """The runs that have retried it before."""
+    """The last earlier retry of the same run; null if there is none."""
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -94,12 +95,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """
 
     from_step: str | None = None
-    """The first step to run again; without it, every step that did not succeed."""
+    """The first step to run again, or `start` for all; without it, every step without success."""
     arguments: msgspec.Raw = msgspec.field(default_factory=absent)
+    """New arguments of the run, with `fromStep` `start`."""
     step_arguments: dict[str, dict[str, Any]] = {}
     """Other arguments for steps that run again, by the name of the step."""
     version: int | Literal["latest"] | None = None
-    """`pinned` for the definition of the old run, `latest` for the one in force."""
+    """The number of a version, or `latest`; without it that of the run."""
 
 
 async def runs(call: Call, query: RunQuery) -> Answer:
@@ -187,7 +189,7 @@ async def _change(call: Call, op: Callable[..., bool], *more: Any) -> Answer:
 
 def _bad(parameter: str, detail: str) -> Problem:
     words = f"{parameter}: {detail}"
-    return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
+    return bad_parameter(parameter, words)
 
 
 ROUTES = [

@@ -52,10 +52,13 @@ class ScheduleQuery(named.NamedPage, frozen=True, kw_only=True, rename="camel"):
     """`name` is the start of a name."""
 
     name: str | None = None
+    """The start of the name."""
     app: str | None = None
     job: str | None = None
     state: Annotated[str, msgspec.Meta(pattern="^(active|paused)$")] | None = None
+    """`active` or `paused`."""
     origin: Annotated[str, msgspec.Meta(pattern="^(code|api|run_time)$")] | None = None
+    """What defined it: `code`, `api`, or `run_time` for a call of `app.schedule`."""
 
 
 class Triggered(Shape, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_parameter
 from rota.api.route import Route
 from rota.domain import duration, statistics
 from rota.domain.access import Scope
@@ -67,7 +67,7 @@ def _read(view: View, namespace: str, query: StatsQuery) -> Statistics:
         return usual.with_usual(view, namespace, asked, found) if query.usual else found
     except BadWindow as bad:
         detail = str(bad)
-        raise Problem("bad_parameter", detail, flaws=[Flaw("bad_parameter", detail, parameter=bad.parameter)]) from None
+        raise bad_parameter(bad.parameter, detail) from None
 
 
 def _instant(at: datetime) -> int:

@@ -30,6 +30,7 @@ class Health(Shape, frozen=True):
     """The server answers."""
 
     status: str
+    """Always `ok`."""
 
 
 class RequestLimits(Shape, frozen=True):

@@ -33,6 +33,7 @@ class TickQuery(Page, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: datetime | None = None
     to: datetime | None = None
     outcome: tuple[TickOutcome, ...] = ()
+    """What became of the tick; repeated: any of these."""
     app: str | None = None
 
 

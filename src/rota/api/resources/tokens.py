@@ -35,6 +35,7 @@ class OnlyIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
     queues: list[str] | None = None
     jobs: list[str] | None = None
+    """The jobs, by name; null for all."""
 
 
 class TokenIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

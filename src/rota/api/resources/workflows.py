@@ -31,8 +31,10 @@ class WorkflowQuery(NamedPage, frozen=True, kw_only=True, rename="camel"):
     """`name` is the start of a name."""
 
     name: str | None = None
+    """The start of the name."""
     app: str | None = None
     state: Annotated[str, msgspec.Meta(pattern="^(active|paused)$")] | None = None
+    """`active` or `paused`."""
     origin: Annotated[str, msgspec.Meta(pattern="^(code|api|file)$")] | None = None
 
 

@@ -1,6 +1,8 @@
 """What needs attention in a namespace, worst first.
 
-One evaluation for the overview, the list of findings and `rota doctor`. Each rule is a pure function of `Facts`.
+One evaluation for the overview, the list of findings and `rota doctor`. Each rule is a pure function of `Facts`. A new
+one is a function in one of these files and an entry in `RULES`, a `Kind` and its tier in `finding.py`, and its facts in
+`facts.py`, which `store/finding_reader.py` reads with `store/queries/finding.sql`.
 """
 
 from __future__ import annotations

@@ -160,7 +160,8 @@ def growing(facts: Facts) -> Iterator[Finding]:
 
 def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator[Finding]:
     queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
-    before = next((one for one in queue.depth[-LOOK_BACK:] if one is not None), None)
+    known = [(place, one) for place, one in enumerate(reversed(queue.depth[-LOOK_BACK:])) if one is not None]
+    minutes, before = known[-1] if known else (0, None)
     arrive, end = (round(sum(getattr(lane, name) for lane in lanes), 2) for name in ("arrivals_per_s", "ended_per_s"))
     age = 0 if oldest is None else facts.now - oldest
     if before is None or queued < max(LEAST_QUEUED, GROWTH * before) or age < LEAST_AGE or arrive <= end:
@@ -169,7 +170,7 @@ def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator
         kind=Kind.QUEUE_GROWING,
         severity=Severity.CRITICAL,
         subject=Subject("queue", queue.name, queue.name),
-        text=f"Queue {queue.name} grows: {queued:,} queued, {before:,} {LOOK_BACK} minutes ago",
+        text=f"Queue {queue.name} grows: from {before:,} to {queued:,} queued in {number(max(1, minutes), 'minute')}",
         evidence=f"{arrive:g} arrive and {end:g} end per second, oldest {length(age)}",
         since=oldest,
         measure=float(queued),

@@ -13,6 +13,10 @@ for a worker with offers of its own (both in `domain/requirement.py`):
   lane gate. The claims of other workers cost no more for it.
 - Any other limit is a row gate.
 
+Each needs a check in `views/why.py`, which explains why an execution does not start. A worker does not watch lanes that
+do not fit it, so a condition that passes with time leaves `Group.fits` true. `requirement.most` is cached, so it must
+not depend on the time.
+
 Some conditions are part of the statements instead, so that a claim reads no other lanes: the worker has the job and
 serves the queue (`served_lanes`), the queue is not paused, and the worker is live (`claim_heads`, `claim_at_once`).
 """

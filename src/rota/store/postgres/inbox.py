@@ -28,6 +28,8 @@ class Inbox:
         self._changed = threading.Condition()
         self._free = 0
         self._groups: Counter[Callable[..., Any]] = Counter()
+        self._expected: set[Callable[..., Any]] = set()
+        """Operations whose waiting calls a thread was woken for, and has not taken yet."""
         self._is_closed = False
 
     @property
@@ -41,6 +43,8 @@ class Inbox:
             if self._is_closed:
                 return False
             self._calls.append(call)
+            if self._joins(call):
+                return True
             is_taken = self._free > 0
             if is_taken:
                 self._changed.notify()
@@ -66,6 +70,15 @@ class Inbox:
             self._groups[group[0].op] -= 1
             if self._calls and self._free:
                 self._changed.notify()
+
+    def _joins(self, call: PendingCall) -> bool:
+        """Whether no further thread is needed: one will take the call with others, or after the groups that run."""
+        if declared(call.op).together is None or call.not_before:
+            return False
+        if call.op in self._expected or self._groups[call.op] >= MOST_GROUPS:
+            return True
+        self._expected.add(call.op)
+        return False
 
     def close(self) -> list[PendingCall]:
         """Refuses further calls; returns those that no thread has taken."""
@@ -104,4 +117,5 @@ class Inbox:
             (group if fits else others).append(call)
             rows += call.rows if fits else 0
         self._calls = others
+        self._expected.discard(op)
         return group

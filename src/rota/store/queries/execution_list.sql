@@ -167,6 +167,14 @@ WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :n
       SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1), t.start) = 1))
 ORDER BY s.id DESC
 
+-- name: matching_end
+-- Which of these executions have ended so.
+SELECT f.id FROM finished f WHERE f.id AMONG(:ids, uuid) AND WITHIN(f.id) AND f.final = 1 AND f.status AMONG(:statuses, text)
+
+-- name: other_namespaces
+-- One row if another namespace may have executions.
+SELECT 1 FROM lane WHERE namespace <> :namespace LIMIT 1
+
 -- name: executions_listed
 -- Large columns are read only if they are asked for.
 SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.actor,
@@ -199,6 +207,10 @@ SELECT s.id, s.queue, s.reason, s.created_at, s.job, s.status, d.fingerprint,
            SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) END AS error
 FROM state s LEFT JOIN dead d ON d.id = s.id
 WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace
+
+-- name: letters_to_count
+SELECT d.id, d.queue, d.reason, d.failed_at AS created_at, d.job, 'failed' AS status, d.fingerprint, NULL AS error FROM dead d
+WHERE d.id AMONG(:ids, uuid) AND d.id >= :lowest AND d.id <= :highest AND d.namespace = :namespace
 
 -- name: events_to_count
 SELECT e.emitted_at FROM event e

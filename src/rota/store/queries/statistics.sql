@@ -121,41 +121,22 @@ SELECT 0 AS series, (s.at - :start) / :step AS point, CAST(sum(s.created) AS big
 FROM stat s WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
 GROUP BY (s.at - :start) / :step
 
--- name: stat_times @sqlite
--- The histograms, added bucket by bucket. `kind` is the number of the histogram.
+-- name: stat_times
+-- The histograms of all rows, separated by commas: Python adds them up faster than JSON functions do.
 WITH e AS MATERIALIZED (SELECT l.lane, l.series FROM EACH(:lanes, lane int, series int) l)
-SELECT e.series, (s.at - :start) / :step AS point, k.value AS kind, CAST(h.key AS integer) AS bucket, sum(h.value) AS count
-FROM stat s CROSS JOIN e ON e.lane = s.lane CROSS JOIN json_each(:kinds) k
-CROSS JOIN json_each(CASE k.value WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END) h
+SELECT e.series, (s.at - :start) / :step AS point, TEXTS(s.run_times, ',') FILTER (WHERE :run_time) AS run_times,
+       TEXTS(s.start_latencies, ',') FILTER (WHERE :start_latency) AS start_latencies,
+       TEXTS(s.latenesses, ',') FILTER (WHERE :lateness) AS latenesses
+FROM stat s CROSS JOIN e ON e.lane = s.lane
 WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
-GROUP BY e.series, (s.at - :start) / :step, k.value, h.key
+GROUP BY e.series, (s.at - :start) / :step
 
--- name: stat_times @postgres
-SELECT e.series, (s.at - :start) / :step AS point, k.kind, CAST(h.key AS integer) AS bucket,
-       CAST(sum(CAST(h.value AS bigint)) AS bigint) AS count
-FROM EACH(:lanes, lane int, series int) e
-JOIN stat s ON s.lane = e.lane
-JOIN unnest(CAST(:kinds AS int[])) AS k (kind) ON true
-JOIN LATERAL json_each_text(CAST(
-    CASE k.kind WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END AS json)) h ON true
-WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
-GROUP BY e.series, (s.at - :start) / :step, k.kind, h.key
-
--- name: stat_times_of_all @sqlite
-SELECT 0 AS series, (s.at - :start) / :step AS point, k.value AS kind, CAST(h.key AS integer) AS bucket, sum(h.value) AS count
-FROM stat s CROSS JOIN json_each(:kinds) k
-CROSS JOIN json_each(CASE k.value WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END) h
-WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
-GROUP BY (s.at - :start) / :step, k.value, h.key
-
--- name: stat_times_of_all @postgres
-SELECT 0 AS series, (s.at - :start) / :step AS point, k.kind, CAST(h.key AS integer) AS bucket,
-       CAST(sum(CAST(h.value AS bigint)) AS bigint) AS count
-FROM stat s JOIN unnest(CAST(:kinds AS int[])) AS k (kind) ON true
-JOIN LATERAL json_each_text(CAST(
-    CASE k.kind WHEN 0 THEN s.run_times WHEN 1 THEN s.start_latencies ELSE s.latenesses END AS json)) h ON true
-WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
-GROUP BY (s.at - :start) / :step, k.kind, h.key
+-- name: stat_times_of_all
+SELECT 0 AS series, (s.at - :start) / :step AS point, TEXTS(s.run_times, ',') FILTER (WHERE :run_time) AS run_times,
+       TEXTS(s.start_latencies, ',') FILTER (WHERE :start_latency) AS start_latencies,
+       TEXTS(s.latenesses, ',') FILTER (WHERE :lateness) AS latenesses
+FROM stat s WHERE s.namespace = :namespace AND s.step_s = :step_s AND s.at >= :start AND s.at < :stop
+GROUP BY (s.at - :start) / :step
 
 -- name: unfolded_counts
 SELECT d.lane, d.at - d.at % 60000000 AS minute, d.outcome, CAST(sum(d.count) AS bigint) AS count

@@ -71,5 +71,5 @@ export function addressOf(id: string, search: string): string {
   const list = new URLSearchParams(search);
   for (const name of LIST_ONLY) list.delete(name);
   const text = list.toString();
-  return `/executions/${id}${text === "" ? "" : `?list=${encodeURIComponent(text)}`}`;
+  return `/executions/${id}?list=${text === "" ? "all" : encodeURIComponent(text)}`;
 }

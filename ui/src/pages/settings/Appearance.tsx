@@ -48,7 +48,7 @@ export function Appearance() {
               caller: me.actor,
               role: me.role,
               "may do": me.scopes.join(", "),
-              namespaces: me.namespaces.join(", "),
+              namespaces: me.namespaces.includes("*") ? "all" : me.namespaces.join(", "),
               server: `Rota ${me.serverVersion}`,
               database: me.database,
             }}

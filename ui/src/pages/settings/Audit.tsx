@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { Link } from "wouter";
 import type { Item } from "../../api/types";
 import { type Column, DataTable } from "../../components/DataTable";
 import { FilterTokens } from "../../components/FilterTokens";
@@ -10,15 +10,16 @@ import { useApi } from "../../hooks/useApi";
 import { useUrlState } from "../../hooks/useUrlState";
 import { plural } from "../../lib/format";
 import { AuditChange } from "./AuditChange";
+import { AuditEntry } from "./AuditEntry";
 
 type Entry = Item<"/audit">;
 
 const FILTERS = [{ name: "actor" }, { name: "action" }, { name: "subject" }];
 
-const COLUMNS: readonly Column<Entry>[] = [
+const columnsOf = (href: (entry: Entry) => string): readonly Column<Entry>[] => [
   { key: "at", head: "when", cell: (entry) => <Time at={entry.at} />, width: 120 },
   { key: "actor", head: "who", cell: (entry) => <span className="el">{entry.actor}</span>, width: 180 },
-  { key: "action", head: "what", cell: (entry) => <span className="mono sm">{entry.action}</span>, width: 180 },
+  { key: "action", head: "what", cell: (entry) => <Action entry={entry} href={href(entry)} />, width: 180 },
   { key: "subject", head: "of", cell: (entry) => <span className="el">{entry.subject}</span>, width: 220 },
   { key: "change", head: "before → after", cell: (entry) => <AuditChange before={entry.before} after={entry.after} /> },
   { key: "from", head: "from", cell: (entry) => <span className="sm d2">{entry.address ?? "—"}</span>, width: 120 },
@@ -27,7 +28,7 @@ const COLUMNS: readonly Column<Entry>[] = [
 // Who changed what. A row opens to show the values as a whole.
 export function Audit() {
   const url = useUrlState();
-  const [open, setOpen] = useState<string | null>(null);
+  const href = (entry: Entry) => url.href({ entry: entry.auditId });
   const one = (name: string) => url.one(name) ?? undefined;
   const query = {
     limit: 50,
@@ -52,23 +53,30 @@ export function Audit() {
             ) : (
               <DataTable
                 caption="Changes, newest first"
-                columns={COLUMNS}
+                columns={columnsOf(href)}
+                href={href}
                 rows={items}
                 rowKey={(entry) => entry.auditId}
-                isOn={(entry) => entry.auditId === open}
                 phone={(entry) => (
-                  <button type="button" className="col" onClick={() => setOpen(entry.auditId)}>
-                    <span className="row">
-                      <span className="gr el">{entry.action}</span>
+                  <div className="col" style={{ gap: 4 }}>
+                    <div className="row">
+                      <span className="gr el">
+                        <Action entry={entry} href={href(entry)} />
+                      </span>
                       <Time at={entry.at} />
-                    </span>
+                    </div>
                     <span className="sm d2 el">
                       {entry.subject} by {entry.actor}
                     </span>
-                  </button>
+                  </div>
                 )}
               />
             )}
+            {items
+              .filter((entry) => entry.auditId === url.one("entry"))
+              .map((entry) => (
+                <AuditEntry key={entry.auditId} entry={entry} onClose={() => url.set({ entry: null })} />
+              ))}
             <Pager
               newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
               older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
@@ -79,5 +87,13 @@ export function Audit() {
         )}
       </Loaded>
     </div>
+  );
+}
+
+function Action({ entry, href }: { entry: Entry; href: string }) {
+  return (
+    <Link href={href} className="mono sm ln">
+      {entry.action}
+    </Link>
   );
 }

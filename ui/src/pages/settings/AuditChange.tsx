@@ -8,9 +8,19 @@ export function AuditChange({ before, after }: { before: unknown; after: unknown
   );
 }
 
+// Some values are kept as the text of a JSON object.
+export function decoded(given: unknown): unknown {
+  if (typeof given !== "string" || !/^[{[]/.test(given)) return given;
+  try {
+    return JSON.parse(given);
+  } catch {
+    return given;
+  }
+}
+
 function changesOf(before: unknown, after: unknown): string[] {
-  const old = membersOf(before);
-  const now = membersOf(after);
+  const old = membersOf(decoded(before));
+  const now = membersOf(decoded(after));
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])];
   return names
     .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))

@@ -27,7 +27,8 @@ export function Tokens() {
         <Panel
           title="Tokens"
           note={items.length === 0 ? undefined : "callers use one in the header Authorization"}
-          right={<Button onClick={() => setCreating(true)}>New token…</Button>}
+          // The first token locks out all who have none, this page too: it is made where the database is.
+          right={items.length > 0 && <Button onClick={() => setCreating(true)}>New token…</Button>}
           isFlush
         >
           {items.length === 0 ? (
@@ -68,8 +69,8 @@ function columnsOf(onMade: (made: Secret) => void): readonly Column<Token>[] {
     { key: "state", head: "state", cell: (token) => <State token={token} />, width: 120 },
     { key: "rights", head: "may", cell: (token) => <span className="sm d2 el">{rightsOf(token)}</span> },
     { key: "ends", head: "ends in", cell: (token) => <span className="mono sm">…{token.ending}</span>, width: 90 },
-    { key: "used", head: "last used", cell: (token) => <When at={token.lastUsedAt} none="never" />, width: 120 },
-    { key: "expires", head: "expires", cell: (token) => <When at={token.expiresAt} none="never" />, width: 120 },
+    { key: "used", head: "last used", cell: (token) => <When at={token.lastUsedAt} none="never" />, width: 140 },
+    { key: "expires", head: "expires", cell: (token) => <When at={token.expiresAt} none="never" />, width: 150 },
     {
       key: "act",
       head: <span className="unseen">actions</span>,

@@ -8,7 +8,9 @@ CREATE TABLE namespace (
     max_depth  bigint,
     created_at bigint NOT NULL,
     -- How long ended executions are kept, in seconds. Null: as long as the setting says. 0: for ever.
-    retention_s bigint
+    retention_s bigint,
+    -- A JSON object (domain/quota.py); null without quotas.
+    quotas     text
 );
 
 CREATE TABLE queue (
@@ -19,6 +21,8 @@ CREATE TABLE queue (
     paused_at   bigint,
     paused_by   text,
     paused_note text,
+    -- Counts every change, pauses too. The HTTP API shows it as an ETag.
+    revision    bigint NOT NULL DEFAULT 1,
     PRIMARY KEY (namespace, name)
 );
 
@@ -30,9 +34,14 @@ CREATE TABLE lane (
     job          text NOT NULL,
     queue        text NOT NULL,
     requirements text NOT NULL DEFAULT '',
+    -- As in `job`.
+    runs         text,
     UNIQUE (namespace, app, job, queue, requirements)
 );
 
+-- `origin` is code, api or file. `revision` counts every change of the job, its pauses too. Versions up to `base` are of
+-- deleted jobs that had the same name. `runs` is what a worker must have among its jobs to run this one: null for the
+-- job itself, `*command` or `*http` for a job that is run from its definition, else the name of a function's job.
 CREATE TABLE job (
     id          uuid NOT NULL UNIQUE,
     namespace   text NOT NULL,
@@ -45,11 +54,19 @@ CREATE TABLE job (
     paused_at   bigint,
     paused_by   text,
     paused_note text,
+    origin      text NOT NULL DEFAULT 'code',
+    revision    bigint NOT NULL DEFAULT 1,
+    base        bigint NOT NULL DEFAULT 0,
+    runs        text,
+    created_at  bigint,
+    created_by  text,
+    updated_at  bigint,
     PRIMARY KEY (namespace, app, name)
 );
 
 -- Every claim reads the paused jobs.
 CREATE INDEX job_paused ON job (name) WHERE paused_at IS NOT NULL;
+CREATE INDEX job_name ON job (namespace, name, app);
 
 -- A version is keyed by its content: registering known content adds nothing. Numbers count from 1 for each job.
 CREATE TABLE job_version (
@@ -60,6 +77,11 @@ CREATE TABLE job_version (
     digest     text NOT NULL,
     definition text NOT NULL,
     created_at bigint NOT NULL,
+    -- `source` is the definition as the API takes it, with its schedules, as JSON; null for versions of code.
+    source     text,
+    created_by text,
+    -- A JSON object: the name and the version of the template that it was made of.
+    template   text,
     PRIMARY KEY (namespace, app, job, number),
     UNIQUE (namespace, app, job, digest)
 );
@@ -136,6 +158,9 @@ CREATE TABLE execution (
 ) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
+CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
+CREATE INDEX execution_run ON execution (run, id) WHERE run IS NOT NULL;
 CREATE TABLE execution_default PARTITION OF execution DEFAULT;
 
 -- The tables below stay small and change often. They are vacuumed early and without pauses.
@@ -258,6 +283,8 @@ CREATE TABLE dead (
     fingerprint text
 );
 CREATE INDEX dead_job ON dead (namespace, job, id);
+CREATE INDEX dead_namespace ON dead (namespace, id);
+CREATE INDEX dead_fingerprint ON dead (namespace, fingerprint, id) WHERE fingerprint IS NOT NULL;
 
 -- Idempotency and unique keys: (namespace, app, job, kind, key) -> the execution that holds it.
 CREATE TABLE unique_key (
@@ -310,7 +337,9 @@ CREATE TABLE worker (
     -- The bytes of memory that the process had in use at the last heartbeat; null if that is not known.
     memory bigint,
     -- What became of the executions that it held when it stopped: a JSON object.
-    ended text
+    ended text,
+    -- A worker without an app may serve several namespaces: a JSON array of the others; `namespace` is the first one.
+    others text NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX worker_live ON worker (id) WHERE stopped_at IS NULL;
 -- Finds when the last worker of a deploy stopped.
@@ -324,23 +353,12 @@ CREATE TABLE audit (
     action    text NOT NULL,
     subject   text NOT NULL,
     before    text,
-    after     text
+    after     text,
+    -- From where a change came: the address of the client and the id of its request.
+    address   text,
+    request   text
 );
 CREATE INDEX audit_namespace ON audit (namespace, id);
-
--- Statistics of deleted executions: one row for every job, queue, final status and hour in which they ended.
-CREATE TABLE summary (
-    hour       bigint NOT NULL,
-    executions bigint NOT NULL,
-    ran_us     bigint NOT NULL,
-    longest_us bigint NOT NULL,
-    namespace  text NOT NULL,
-    app        text NOT NULL,
-    job        text NOT NULL,
-    queue      text NOT NULL,
-    status     text NOT NULL,
-    PRIMARY KEY (namespace, job, hour, app, queue, status)
-);
 
 -- The passes that delete old history: when the last one ended, and where one that was interrupted can resume.
 CREATE TABLE retention_pass (
@@ -380,6 +398,8 @@ CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE remov
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
+-- Lists of schedules are read page by page, in the order of names. That order must not depend on the locale.
+CREATE INDEX schedule_listed ON schedule (namespace, name COLLATE "C", app COLLATE "C") WHERE removed_at IS NULL;
 
 -- The position of a schedule: the columns that change with every tick. All ticks up to `cursor` have been decided.
 -- `next_at` is the time of the next check; null if the schedule is paused, over, or waits for the end of `waits_for`:
@@ -424,6 +444,8 @@ CREATE TABLE calendar (
     name       text NOT NULL,
     days       text NOT NULL,
     updated_at bigint NOT NULL,
+    -- As in `queue`.
+    revision   bigint NOT NULL DEFAULT 1,
     PRIMARY KEY (namespace, name)
 );
 
@@ -604,6 +626,7 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_id ON event (id);
 CREATE INDEX event_name ON event (namespace, name, emitted_at);
 CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
+CREATE INDEX event_namespace ON event (namespace, id);
 CREATE TABLE event_default PARTITION OF event DEFAULT;
 
 -- Events that upkeep has not yet checked against all subscriptions. The subscribers up to `after`, in their order, are
@@ -649,6 +672,236 @@ CREATE TABLE delivery (
 ) PARTITION BY RANGE (event);
 CREATE UNIQUE INDEX delivery_event ON delivery (event, subscriber);
 CREATE TABLE delivery_default PARTITION OF delivery DEFAULT;
+
+-- Tokens of the HTTP API. The text of a token is known only to its holder: `digest` is its SHA-256, `ending` its last
+-- four characters. A revoked token stays, so that its name is known in the audit trail. Lists are JSON. After a
+-- rotation the old secret is valid until `old_until`.
+CREATE TABLE token (
+    id           uuid PRIMARY KEY,
+    namespace    text NOT NULL,
+    name         text NOT NULL,
+    role         text,
+    scopes       text NOT NULL,
+    namespaces   text NOT NULL,
+    groups       text NOT NULL DEFAULT '[]',
+    only_queues  text,
+    only_jobs    text,
+    digest       text NOT NULL UNIQUE,
+    ending       text NOT NULL,
+    old_digest   text UNIQUE,
+    old_until    bigint,
+    created_at   bigint NOT NULL,
+    created_by   text NOT NULL,
+    expires_at   bigint,
+    last_used_at bigint,
+    revoked_at   bigint,
+    revoked_by   text
+);
+CREATE INDEX token_namespace ON token (namespace, id);
+CREATE UNIQUE INDEX token_name ON token (namespace, name) WHERE revoked_at IS NULL;
+
+-- A browser's sign-in; it ends with its token.
+CREATE TABLE session (
+    digest     text PRIMARY KEY,
+    token      uuid NOT NULL,
+    created_at bigint NOT NULL,
+    used_at    bigint NOT NULL
+);
+CREATE INDEX session_token ON session (token);
+CREATE INDEX session_used ON session (used_at);
+
+-- A request that succeeded, by its Idempotency-Key; written in the transaction of its effect. `route` is method and
+-- path, `digest` the SHA-256 of query and body, `answer` the body of the answer.
+CREATE TABLE request_key (
+    namespace  text NOT NULL,
+    actor      text NOT NULL,
+    route      text NOT NULL,
+    key        text NOT NULL,
+    digest     text NOT NULL,
+    status     integer NOT NULL,
+    headers    text NOT NULL,
+    answer     text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (namespace, actor, route, key)
+);
+CREATE INDEX request_key_created ON request_key (created_at);
+
+-- A job that was deleted: its name may be used again, its history is found by its id. Its versions are those from
+-- `base` + 1 to `last`.
+CREATE TABLE deleted_job (
+    id          uuid PRIMARY KEY,
+    namespace   text NOT NULL,
+    app         text NOT NULL,
+    name        text NOT NULL,
+    version     bigint NOT NULL,
+    base        bigint NOT NULL,
+    last        bigint NOT NULL,
+    origin      text NOT NULL,
+    revision    bigint NOT NULL,
+    created_at  bigint,
+    created_by  text,
+    deleted_at  bigint NOT NULL,
+    deleted_by  text NOT NULL
+);
+CREATE INDEX deleted_job_name ON deleted_job (namespace, name, app, id);
+
+-- A definition with parameters, of which jobs are made. `version` counts its changes.
+CREATE TABLE template (
+    namespace  text NOT NULL,
+    name       text NOT NULL,
+    version    bigint NOT NULL,
+    content    text NOT NULL,
+    created_at bigint NOT NULL,
+    created_by text NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+
+-- One row for each tag of an execution.
+CREATE TABLE tag (
+    namespace text NOT NULL,
+    tag       text NOT NULL,
+    id        uuid NOT NULL,
+    PRIMARY KEY (namespace, tag, id)
+);
+-- Finds the rows of an execution that is deleted.
+CREATE INDEX tag_id ON tag (id);
+
+-- The processes of the HTTP API that are alive. A rate is shared among them by equal parts.
+CREATE TABLE server_node (
+    id      uuid PRIMARY KEY,
+    seen_at bigint NOT NULL
+);
+
+-- Executions with a callback that have not ended.
+CREATE TABLE callback_open (
+    execution uuid PRIMARY KEY
+);
+
+-- Inbound webhooks. A row is an address that other systems post to: each accepted request becomes an event. `key` is
+-- the random part of the address. A signature can only be checked with the secret itself; that of the scheme `bearer`
+-- is stored as its SHA-256. After a rotation the old secret is valid until `old_until`. `revision` counts every change.
+CREATE TABLE hook (
+    id               uuid PRIMARY KEY,
+    namespace        text NOT NULL,
+    name             text NOT NULL,
+    key              text NOT NULL UNIQUE,
+    event            text NOT NULL,
+    scheme           text NOT NULL,
+    -- Where the id of a request is found by which a repeated one is recognised: a header or a JSON pointer.
+    dedupe_header    text,
+    dedupe_pointer   text,
+    -- Of the scheme `hmac`.
+    signature_header text,
+    timestamp_header text,
+    description      text NOT NULL,
+    secret           text NOT NULL,
+    old_secret       text,
+    old_until        bigint,
+    revision         bigint NOT NULL,
+    created_at       bigint NOT NULL,
+    created_by       text NOT NULL,
+    updated_at       bigint NOT NULL
+);
+CREATE UNIQUE INDEX hook_name ON hook (namespace, name);
+
+-- Statistics. They are counted in the transactions that create and end executions, so they do not depend on how long the
+-- history is kept.
+
+-- What one transaction has created or ended: one row for each lane and outcome. Rows are only appended, so no two
+-- transactions wait for each other. `outcome` is a final status, `created` or `retries`. The times are JSON: a histogram
+-- as in `stat`, or an array of microseconds. Upkeep adds the rows to `stat` and deletes them (ops/statistics.py).
+CREATE TABLE stat_delta (
+    at              bigint NOT NULL,
+    lane            integer NOT NULL,
+    count           integer NOT NULL,
+    outcome         text NOT NULL,
+    run_times       text,
+    start_latencies text,
+    latenesses      text
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_vacuum_insert_threshold = -1);
+
+-- One row for each lane and minute and for each lane and five minutes (kept for 48 hours), and for each lane and hour
+-- (kept for 400 days). The times are histograms: JSON objects of counts by bucket (domain/statistics.py).
+CREATE TABLE stat (
+    at              bigint NOT NULL,
+    step_s          integer NOT NULL,
+    lane            integer NOT NULL,
+    created         bigint NOT NULL,
+    success         bigint NOT NULL,
+    failed          bigint NOT NULL,
+    cancelled       bigint NOT NULL,
+    skipped         bigint NOT NULL,
+    retries         bigint NOT NULL,
+    namespace       text NOT NULL,
+    run_times       text NOT NULL,
+    start_latencies text NOT NULL,
+    latenesses      text NOT NULL,
+    PRIMARY KEY (namespace, step_s, at, lane)
+) WITH (fillfactor = 70);
+CREATE INDEX stat_old ON stat (step_s, at);
+
+-- Samples of each namespace, taken once a minute: of each queue (`pool` is empty), of each pool (`queue` is empty), and
+-- of all together (both are empty). The row of an hour has the highest value of each column.
+CREATE TABLE stat_sample (
+    at         bigint NOT NULL,
+    step_s     integer NOT NULL,
+    queued     bigint NOT NULL,
+    -- Microseconds.
+    oldest_age bigint NOT NULL,
+    busy       bigint NOT NULL,
+    slots      bigint NOT NULL,
+    namespace  text NOT NULL,
+    queue      text NOT NULL,
+    pool       text NOT NULL,
+    PRIMARY KEY (namespace, step_s, at, queue, pool)
+) WITH (fillfactor = 70);
+CREATE INDEX stat_sample_old ON stat_sample (step_s, at);
+
+-- The locks for these chores: one supervisor at a time does each of them.
+CREATE TABLE stat_chore (
+    name    text PRIMARY KEY,
+    next_at bigint NOT NULL
+) WITH (fillfactor = 50);
+INSERT INTO stat_chore (name, next_at) VALUES ('fold', 0), ('sample', 0);
+
+-- Actions on many executions, runs, events, schedules or jobs at once. `filter` and `options` are JSON, `errors` a JSON
+-- list. The ids are collected first, up to `mark`, then acted on in the order of their positions: the first `done` +
+-- `failed` of them have been. `next_at` is when an open action is looked at next; null if it has ended.
+CREATE TABLE action (
+    id           uuid PRIMARY KEY,
+    at_most      bigint NOT NULL,
+    as_of        bigint NOT NULL,
+    created_at   bigint NOT NULL,
+    started_at   bigint,
+    completed_at bigint,
+    cancel_at    bigint,
+    next_at      bigint,
+    total        bigint NOT NULL DEFAULT 0,
+    done         bigint NOT NULL DEFAULT 0,
+    failed       bigint NOT NULL DEFAULT 0,
+    rate         double precision,
+    namespace    text NOT NULL,
+    actor        text NOT NULL,
+    verb         text NOT NULL,
+    target       text NOT NULL,
+    filter       text NOT NULL,
+    options      text NOT NULL,
+    note         text,
+    status       text NOT NULL,
+    mark         text,
+    errors       text NOT NULL DEFAULT '[]'
+);
+CREATE INDEX action_namespace ON action (namespace, id);
+CREATE INDEX action_next ON action (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE action_item (
+    action   uuid NOT NULL,
+    position bigint NOT NULL,
+    subject  text NOT NULL,
+    PRIMARY KEY (action, position)
+);
 
 -- Every execution and its state.
 CREATE VIEW state AS
@@ -934,6 +1187,10 @@ BEGIN
     IF deadline IS NOT NULL THEN
         INSERT INTO expiry (deadline, id) VALUES (deadline, id);
     END IF;
+    IF enqueue.tags IS NOT NULL THEN
+        INSERT INTO tag (namespace, tag, id)
+        SELECT DISTINCT enqueue.namespace, t.name, id FROM unnest(enqueue.tags) t (name);
+    END IF;
     -- The edges of its dependencies are ignored and cleared. In the order of the key to avoid a deadlock.
     PERFORM FROM dependency d
     WHERE d.namespace = enqueue.namespace AND d.app = enqueue.app AND d.job = enqueue.job
@@ -949,6 +1206,7 @@ BEGIN
         INSERT INTO scheduled (id, lane, priority, run_at, fence, attempts, crashes)
         VALUES (id, lane, enqueue.priority, due_at, 0, 0, 0);
     END IF;
+    INSERT INTO stat_delta (at, lane, count, outcome) VALUES (now_us, lane, 1, 'created');
     IF enqueue.notify THEN
         PERFORM pg_notify(current_schema() || '_hints', CASE WHEN place IS NULL
             THEN jsonb_build_array(jsonb_build_object('type', 'due', 'at', due_at))

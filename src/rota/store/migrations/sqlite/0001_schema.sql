@@ -6,7 +6,9 @@ CREATE TABLE namespace (
     max_depth  INTEGER,
     created_at INTEGER NOT NULL,
     -- How long ended executions are kept, in seconds. Null: as long as the setting says. 0: for ever.
-    retention_s INTEGER
+    retention_s INTEGER,
+    -- A JSON object (domain/quota.py); null without quotas.
+    quotas     TEXT
 ) WITHOUT ROWID;
 
 CREATE TABLE queue (
@@ -17,6 +19,8 @@ CREATE TABLE queue (
     paused_at   INTEGER,
     paused_by   TEXT,
     paused_note TEXT,
+    -- Counts every change, pauses too. The HTTP API shows it as an ETag.
+    revision INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (namespace, name)
 ) WITHOUT ROWID;
 
@@ -28,9 +32,14 @@ CREATE TABLE lane (
     job          TEXT NOT NULL,
     queue        TEXT NOT NULL,
     requirements TEXT NOT NULL DEFAULT '',
+    -- As in `job`.
+    runs         TEXT,
     UNIQUE (namespace, app, job, queue, requirements)
 );
 
+-- `origin` is code, api or file. `revision` counts every change of the job, its pauses too. Versions up to `base` are of
+-- deleted jobs that had the same name. `runs` is what a worker must have among its jobs to run this one: null for the
+-- job itself, `*command` or `*http` for a job that is run from its definition, else the name of a function's job.
 CREATE TABLE job (
     id          TEXT NOT NULL UNIQUE,
     namespace   TEXT NOT NULL,
@@ -43,11 +52,19 @@ CREATE TABLE job (
     paused_at   INTEGER,
     paused_by   TEXT,
     paused_note TEXT,
+    origin      TEXT NOT NULL DEFAULT 'code',
+    revision INTEGER NOT NULL DEFAULT 1,
+    base INTEGER NOT NULL DEFAULT 0,
+    runs        TEXT,
+    created_at INTEGER,
+    created_by  TEXT,
+    updated_at INTEGER,
     PRIMARY KEY (namespace, app, name)
 ) WITHOUT ROWID;
 
 -- Every claim reads the paused jobs.
 CREATE INDEX job_paused ON job (name) WHERE paused_at IS NOT NULL;
+CREATE INDEX job_name ON job (namespace, name, app);
 
 -- A version is keyed by its content: registering known content adds nothing. Numbers count from 1 for each job.
 CREATE TABLE job_version (
@@ -58,6 +75,11 @@ CREATE TABLE job_version (
     digest     TEXT NOT NULL,
     definition TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- `source` is the definition as the API takes it, with its schedules, as JSON; null for versions of code.
+    source     TEXT,
+    created_by TEXT,
+    -- A JSON object: the name and the version of the template that it was made of.
+    template   TEXT,
     PRIMARY KEY (namespace, app, job, number),
     UNIQUE (namespace, app, job, digest)
 ) WITHOUT ROWID;
@@ -132,6 +154,9 @@ CREATE TABLE execution (
 );
 CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
+CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
+CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
+CREATE INDEX execution_run ON execution (run, id) WHERE run IS NOT NULL;
 
 -- A row keeps its fence, counted attempts, crashes, first start and run when it moves. scheduled with attempts > 0
 -- is `retrying`.
@@ -246,6 +271,8 @@ CREATE TABLE dead (
     fingerprint TEXT
 ) WITHOUT ROWID;
 CREATE INDEX dead_job ON dead (namespace, job, id);
+CREATE INDEX dead_namespace ON dead (namespace, id);
+CREATE INDEX dead_fingerprint ON dead (namespace, fingerprint, id) WHERE fingerprint IS NOT NULL;
 
 -- Idempotency and unique keys: (namespace, app, job, kind, key) -> the execution that holds it.
 CREATE TABLE unique_key (
@@ -298,7 +325,9 @@ CREATE TABLE worker (
     -- The bytes of memory that the process had in use at the last heartbeat; null if that is not known.
     memory INTEGER,
     -- What became of the executions that it held when it stopped: a JSON object.
-    ended TEXT
+    ended TEXT,
+    -- A worker without an app may serve several namespaces: a JSON array of the others; `namespace` is the first one.
+    others TEXT NOT NULL DEFAULT '[]'
 );
 CREATE INDEX worker_live ON worker (stopped_at) WHERE stopped_at IS NULL;
 -- Finds when the last worker of a deploy stopped.
@@ -312,23 +341,12 @@ CREATE TABLE audit (
     action    TEXT NOT NULL,
     subject   TEXT NOT NULL,
     before    TEXT,
-    after     TEXT
+    after     TEXT,
+    -- From where a change came: the address of the client and the id of its request.
+    address   TEXT,
+    request   TEXT
 );
 CREATE INDEX audit_namespace ON audit (namespace, id);
-
--- Statistics of deleted executions: one row for every job, queue, final status and hour in which they ended.
-CREATE TABLE summary (
-    namespace  TEXT NOT NULL,
-    app        TEXT NOT NULL,
-    job        TEXT NOT NULL,
-    queue      TEXT NOT NULL,
-    hour       INTEGER NOT NULL,
-    status     TEXT NOT NULL,
-    executions INTEGER NOT NULL,
-    ran_us     INTEGER NOT NULL,
-    longest_us INTEGER NOT NULL,
-    PRIMARY KEY (namespace, job, hour, app, queue, status)
-) WITHOUT ROWID;
 
 -- The passes that delete old history: when the last one ended, and where one that was interrupted can resume.
 CREATE TABLE retention_pass (
@@ -368,6 +386,8 @@ CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE remov
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
+-- Lists of schedules are read page by page, in the order of names.
+CREATE INDEX schedule_listed ON schedule (namespace, name, app) WHERE removed_at IS NULL;
 
 -- The position of a schedule: the columns that change with every tick. All ticks up to `cursor` have been decided.
 -- `next_at` is the time of the next check; null if the schedule is paused, over, or waits for the end of `waits_for`:
@@ -412,6 +432,8 @@ CREATE TABLE calendar (
     name       TEXT NOT NULL,
     days       TEXT NOT NULL,
     updated_at INTEGER NOT NULL,
+    -- As in `queue`.
+    revision INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (namespace, name)
 ) WITHOUT ROWID;
 
@@ -589,6 +611,7 @@ CREATE TABLE event (
 CREATE UNIQUE INDEX event_id ON event (id);
 CREATE INDEX event_name ON event (namespace, name, emitted_at);
 CREATE INDEX event_subject ON event (namespace, name, subject, emitted_at) WHERE subject <> '';
+CREATE INDEX event_namespace ON event (namespace, id);
 
 -- Events that upkeep has not yet checked against all subscriptions. The subscribers up to `after`, in their order, are
 -- done. A replay also delivers the event to jobs that were declared after it was emitted.
@@ -629,6 +652,238 @@ CREATE TABLE delivery (
     at         INTEGER NOT NULL,
     PRIMARY KEY (event, subscriber)
 ) WITHOUT ROWID;
+
+-- Tokens of the HTTP API. The text of a token is known only to its holder: `digest` is its SHA-256, `ending` its last
+-- four characters. A revoked token stays, so that its name is known in the audit trail. Lists are JSON. After a
+-- rotation the old secret is valid until `old_until`.
+CREATE TABLE token (
+    id           TEXT PRIMARY KEY,
+    namespace    TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    role         TEXT,
+    scopes       TEXT NOT NULL,
+    namespaces   TEXT NOT NULL,
+    groups       TEXT NOT NULL DEFAULT '[]',
+    only_queues  TEXT,
+    only_jobs    TEXT,
+    digest       TEXT NOT NULL UNIQUE,
+    ending       TEXT NOT NULL,
+    old_digest   TEXT UNIQUE,
+    old_until    INTEGER,
+    created_at   INTEGER NOT NULL,
+    created_by   TEXT NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER,
+    revoked_by   TEXT
+);
+CREATE INDEX token_namespace ON token (namespace, id);
+CREATE UNIQUE INDEX token_name ON token (namespace, name) WHERE revoked_at IS NULL;
+
+-- A browser's sign-in; it ends with its token.
+CREATE TABLE session (
+    digest     TEXT PRIMARY KEY,
+    token      TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL
+);
+CREATE INDEX session_token ON session (token);
+CREATE INDEX session_used ON session (used_at);
+
+-- A request that succeeded, by its Idempotency-Key; written in the transaction of its effect. `route` is method and
+-- path, `digest` the SHA-256 of query and body, `answer` the body of the answer.
+CREATE TABLE request_key (
+    namespace  TEXT NOT NULL,
+    actor      TEXT NOT NULL,
+    route      TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    status     INTEGER NOT NULL,
+    headers    TEXT NOT NULL,
+    answer     TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (namespace, actor, route, key)
+);
+CREATE INDEX request_key_created ON request_key (created_at);
+
+-- A job that was deleted: its name may be used again, its history is found by its id. Its versions are those from
+-- `base` + 1 to `last`.
+CREATE TABLE deleted_job (
+    id          TEXT PRIMARY KEY,
+    namespace   TEXT NOT NULL,
+    app         TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    version     INTEGER NOT NULL,
+    base        INTEGER NOT NULL,
+    last        INTEGER NOT NULL,
+    origin      TEXT NOT NULL,
+    revision    INTEGER NOT NULL,
+    created_at  INTEGER,
+    created_by  TEXT,
+    deleted_at  INTEGER NOT NULL,
+    deleted_by  TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX deleted_job_name ON deleted_job (namespace, name, app, id);
+
+-- A definition with parameters, of which jobs are made. `version` counts its changes.
+CREATE TABLE template (
+    namespace  TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    content    TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
+
+-- One row for each tag of an execution.
+CREATE TABLE tag (
+    namespace TEXT NOT NULL,
+    tag       TEXT NOT NULL,
+    id        TEXT NOT NULL,
+    PRIMARY KEY (namespace, tag, id)
+) WITHOUT ROWID;
+-- Finds the rows of an execution that is deleted.
+CREATE INDEX tag_id ON tag (id);
+
+-- The processes of the HTTP API that are alive. A rate is shared among them by equal parts.
+CREATE TABLE server_node (
+    id      TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Executions with a callback that have not ended.
+CREATE TABLE callback_open (
+    execution TEXT PRIMARY KEY
+) WITHOUT ROWID;
+
+-- Inbound webhooks. A row is an address that other systems post to: each accepted request becomes an event. `key` is
+-- the random part of the address. A signature can only be checked with the secret itself; that of the scheme `bearer`
+-- is stored as its SHA-256. After a rotation the old secret is valid until `old_until`. `revision` counts every change.
+CREATE TABLE hook (
+    id               TEXT PRIMARY KEY,
+    namespace        TEXT NOT NULL,
+    name             TEXT NOT NULL,
+    key              TEXT NOT NULL UNIQUE,
+    event            TEXT NOT NULL,
+    scheme           TEXT NOT NULL,
+    -- Where the id of a request is found by which a repeated one is recognised: a header or a JSON pointer.
+    dedupe_header    TEXT,
+    dedupe_pointer   TEXT,
+    -- Of the scheme `hmac`.
+    signature_header TEXT,
+    timestamp_header TEXT,
+    description      TEXT NOT NULL,
+    secret           TEXT NOT NULL,
+    old_secret       TEXT,
+    old_until        INTEGER,
+    revision         INTEGER NOT NULL,
+    created_at       INTEGER NOT NULL,
+    created_by       TEXT NOT NULL,
+    updated_at       INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX hook_name ON hook (namespace, name);
+
+-- Statistics. They are counted in the transactions that create and end executions, so they do not depend on how long the
+-- history is kept.
+
+-- What one transaction has created or ended: one row for each lane and outcome. Rows are only appended, so no two
+-- transactions wait for each other. `outcome` is a final status, `created` or `retries`. The times are JSON: a histogram
+-- as in `stat`, or an array of microseconds. Upkeep adds the rows to `stat` and deletes them (ops/statistics.py).
+CREATE TABLE stat_delta (
+    id              INTEGER PRIMARY KEY,
+    at              INTEGER NOT NULL,
+    lane            INTEGER NOT NULL,
+    count           INTEGER NOT NULL,
+    outcome         TEXT NOT NULL,
+    run_times       TEXT,
+    start_latencies TEXT,
+    latenesses      TEXT
+);
+
+-- One row for each lane and minute and for each lane and five minutes (kept for 48 hours), and for each lane and hour
+-- (kept for 400 days). The times are histograms: JSON objects of counts by bucket (domain/statistics.py).
+-- The columns of the key come first: with another order, the integrity check of SQLite 3.40 reports nulls that are not
+-- there.
+CREATE TABLE stat (
+    namespace       TEXT NOT NULL,
+    step_s          INTEGER NOT NULL,
+    at              INTEGER NOT NULL,
+    lane            INTEGER NOT NULL,
+    created         INTEGER NOT NULL,
+    success         INTEGER NOT NULL,
+    failed          INTEGER NOT NULL,
+    cancelled       INTEGER NOT NULL,
+    skipped         INTEGER NOT NULL,
+    retries         INTEGER NOT NULL,
+    run_times       TEXT NOT NULL,
+    start_latencies TEXT NOT NULL,
+    latenesses      TEXT NOT NULL,
+    PRIMARY KEY (namespace, step_s, at, lane)
+) WITHOUT ROWID;
+CREATE INDEX stat_old ON stat (step_s, at);
+
+-- Samples of each namespace, taken once a minute: of each queue (`pool` is empty), of each pool (`queue` is empty), and
+-- of all together (both are empty). The row of an hour has the highest value of each column.
+CREATE TABLE stat_sample (
+    namespace  TEXT NOT NULL,
+    step_s     INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    queue      TEXT NOT NULL,
+    pool       TEXT NOT NULL,
+    queued     INTEGER NOT NULL,
+    -- Microseconds.
+    oldest_age INTEGER NOT NULL,
+    busy       INTEGER NOT NULL,
+    slots      INTEGER NOT NULL,
+    PRIMARY KEY (namespace, step_s, at, queue, pool)
+) WITHOUT ROWID;
+CREATE INDEX stat_sample_old ON stat_sample (step_s, at);
+
+-- The locks for these chores: one supervisor at a time does each of them.
+CREATE TABLE stat_chore (
+    name    TEXT PRIMARY KEY,
+    next_at INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO stat_chore (name, next_at) VALUES ('fold', 0), ('sample', 0);
+
+-- Actions on many executions, runs, events, schedules or jobs at once. `filter` and `options` are JSON, `errors` a JSON
+-- list. The ids are collected first, up to `mark`, then acted on in the order of their positions: the first `done` +
+-- `failed` of them have been. `next_at` is when an open action is looked at next; null if it has ended.
+CREATE TABLE action (
+    id           TEXT PRIMARY KEY,
+    at_most      INTEGER NOT NULL,
+    as_of        INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    started_at   INTEGER,
+    completed_at INTEGER,
+    cancel_at    INTEGER,
+    next_at      INTEGER,
+    total        INTEGER NOT NULL DEFAULT 0,
+    done         INTEGER NOT NULL DEFAULT 0,
+    failed       INTEGER NOT NULL DEFAULT 0,
+    rate         REAL,
+    namespace    TEXT NOT NULL,
+    actor        TEXT NOT NULL,
+    verb         TEXT NOT NULL,
+    target       TEXT NOT NULL,
+    filter       TEXT NOT NULL,
+    options      TEXT NOT NULL,
+    note         TEXT,
+    status       TEXT NOT NULL,
+    mark         TEXT,
+    errors       TEXT NOT NULL DEFAULT '[]'
+);
+CREATE INDEX action_namespace ON action (namespace, id);
+CREATE INDEX action_next ON action (next_at) WHERE next_at IS NOT NULL;
+
+CREATE TABLE action_item (
+    action   TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    subject  TEXT NOT NULL,
+    PRIMARY KEY (action, position)
+);
 
 -- Every execution and its state.
 CREATE VIEW state AS

@@ -1,8 +1,9 @@
 import { change, get } from "../../../api/client";
 import { problemOf } from "../../../api/problem";
 import type { Answer } from "../../../api/types";
-import { changeToast, showToast } from "../../../app/toasts";
+import { changeToast, showToast, type Toast, toasts } from "../../../app/toasts";
 import { count } from "../../../lib/format";
+import { signal } from "../../../lib/signal";
 import { type Outcome, outcomeWords, type Target, type Verb, WORDS } from "./verbs";
 
 type Action = Answer<"/actions/{action}">;
@@ -11,6 +12,9 @@ interface Preview {
   count: number;
   isCapped: boolean;
 }
+
+// The actions of which a toast of this tab says how far they are.
+export const followed = signal<readonly string[]>([]);
 
 const ON = "executions";
 const MOST_PREVIEWED = 100_000;
@@ -58,11 +62,12 @@ export async function follow(begun: Action, verb: Verb, onChange: () => void): P
   const stop = () => void stopAction(begun.actionId);
   const shown = (action: Action) => ({
     kind: "running" as const,
-    text: `${WORDS[verb].done} ${count(action.done)} of ${count(action.total)}`,
-    progress: action.total === 0 ? 0 : (action.done + action.failed) / action.total,
+    text: `${WORDS[verb].done} ${count(action.done)} of ${count(totalOf(action))}`,
+    progress: (action.done + action.failed) / Math.max(1, totalOf(action)),
     action: { label: "Stop", run: stop },
   });
   const toast = showToast(shown(begun));
+  followed.set([...followed.get(), begun.actionId]);
   try {
     let action = begun;
     while (!hasEnded(action)) {
@@ -70,11 +75,17 @@ export async function follow(begun: Action, verb: Verb, onChange: () => void): P
       changeToast(toast, shown(action));
       onChange();
     }
-    changeToast(toast, endOf(action, verb, onChange));
+    showEnd(toast, endOf(action, verb, onChange));
   } catch (error) {
-    changeToast(toast, { kind: "failed", text: `How far it is, is not known: ${problemOf(error).message}.` });
+    showEnd(toast, { kind: "failed", text: `How far it is, is not known: ${problemOf(error).message}.` });
   }
   onChange();
+}
+
+// A toast whose button was pressed is gone: the end has one of its own.
+function showEnd(toast: number, end: Omit<Toast, "id">): void {
+  if (toasts.get().some((one) => one.id === toast)) changeToast(toast, end);
+  else showToast(end);
 }
 
 function endOf(action: Action, verb: Verb, onChange: () => void) {
@@ -84,13 +95,18 @@ function endOf(action: Action, verb: Verb, onChange: () => void) {
   }
   const refusal = action.errors[0]?.detail ?? null;
   const isStopped = action.status === "cancelled";
-  const text = outcomeWords(verb, { done: action.done, total: action.total, refusal, isStopped });
+  const text = outcomeWords(verb, { done: action.done, total: totalOf(action), refusal, isStopped });
   const ids = action.errors.map((one) => one.id);
   const again = () => void send({ verb, target: { ids }, number: ids.length }, onChange).catch(() => undefined);
   const kind = action.done === 0 && action.failed > 0 ? ("failed" as const) : ("success" as const);
   return ids.length === 0 || isStopped
     ? { kind, text }
     : { kind, text, action: { label: "Try those again", run: again } };
+}
+
+// Until all are collected, as many as the preview found.
+export function totalOf(action: Pick<Action, "status" | "total" | "atMost">): number {
+  return action.status === "done" ? action.total : Math.max(action.total, action.atMost);
 }
 
 export function hasEnded(action: Pick<Action, "status">): boolean {

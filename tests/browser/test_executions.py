@@ -1,0 +1,124 @@
+"""The list of executions: filters, states, new rows, selection."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.site import FAILED, Shop
+
+
+def test_a_state_narrows_the_list_and_survives_a_reload(page: Page) -> None:
+    page.goto("/executions")
+    page.get_by_role("navigation", name="States").get_by_role("link", name=re.compile("^Failed")).click()
+    expect(page).to_have_url(re.compile("status=failed"))
+    for _ in range(2):
+        expect(page.locator("tbody tr[data-row]").first).to_contain_text("Failed")
+        expect(page.locator("tbody tr[data-row]", has_text="Success")).to_have_count(0)
+        page.reload()
+    page.go_back()
+    expect(page.locator("tbody tr[data-row]", has_text="Success").first).to_be_visible()
+
+
+@pytest.mark.prove
+def test_new_rows_wait_until_they_are_asked_for(page: Page, shop: Shop) -> None:
+    first = page.locator("tbody tr[data-row]").first
+    page.goto("/executions?job=extract&since=all")
+    before = first.get_attribute("data-row")
+    id = shop.enqueue("extract", day="2026-11-18")
+    pill = page.get_by_role("button", name=re.compile("1 new"))
+    expect(pill).to_be_visible()
+    assert first.get_attribute("data-row") == before
+    pill.click()
+    expect(first).to_have_attribute("data-row", id)
+
+
+@pytest.mark.prove
+def test_an_error_leads_to_its_execution_and_next_walks_the_list(page: Page) -> None:
+    page.goto("/executions?status=failed&job=charge")
+    expect(page.locator("tbody tr[data-row]").nth(2)).to_be_visible()
+    ids = [row.get_attribute("data-row") for row in page.locator("tbody tr[data-row]").all()]
+    page.locator("tbody tr[data-row]").nth(1).get_by_text("GatewayError").click()
+    expect(page).to_have_url(re.compile(f"/executions/{ids[1]}"))
+    page.get_by_role("button", name="Next in the list").click()
+    expect(page).to_have_url(re.compile(f"/executions/{ids[2]}"))
+    expect(page.get_by_role("button", name="Previous in the list")).to_be_enabled()
+    page.keyboard.press("[")
+    expect(page).to_have_url(re.compile(f"/executions/{ids[1]}"))
+
+
+@pytest.mark.prove
+def test_chosen_rows_are_counted_on_the_buttons_and_all_that_match_by_a_dry_run(page: Page, shop: Shop) -> None:
+    page.goto("/executions?status=failed&job=charge&since=all")
+    rows = page.locator("tbody tr[data-row]")
+    for number in (0, 1):
+        rows.nth(number).get_by_role("checkbox").check()
+    bar = page.get_by_role("region", name="Selected rows")
+    expect(bar).to_contain_text("2 selected")
+    letters = shop.ask("/counts", of="executions", dead=True, job="charge")["count"]
+    bar.get_by_role("button", name=f"Select all {FAILED} failed").click()
+    bar.get_by_role("button", name=re.compile("^Discard")).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"Discard {letters} dead letters?")
+    dialog.get_by_role("button", name="Keep them").click()
+    expect(dialog).to_have_count(0)
+    assert shop.ask("/counts", of="executions", dead=True, job="charge")["count"] == letters
+
+
+@pytest.mark.prove
+def test_chosen_rows_are_replayed(page: Page, shop: Shop) -> None:
+    ids = [shop.enqueue("build", version=f"9.{number}") for number in range(2)]
+    page.goto("/executions?job=build&since=all")
+    for id in ids:
+        row = page.locator(f"tr[data-row='{id}']")
+        expect(row).to_contain_text("Success")
+        row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Replay 2…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replay 2").click()
+    expect(page.get_by_text("Replayed 2.")).to_be_visible()
+    assert all(shop.ask("/executions", replayOf=id)["items"] for id in ids)
+
+
+@pytest.mark.prove
+def test_dragging_over_the_histogram_narrows_the_time(page: Page) -> None:
+    page.goto("/executions")
+    bars = page.get_by_role("img", name=re.compile("ended between"))
+    box = bars.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 10, steps=4)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"since=20.*until=20"))
+    page.get_by_role("button", name="Show those of any time").click()
+    expect(page).to_have_url(re.compile("since=all"))
+
+
+@pytest.mark.prove
+def test_views_and_columns_stay_in_the_browser(page: Page) -> None:
+    page.goto("/executions?job=charge&status=failed")
+    page.get_by_role("button", name="Save view…").click()
+    page.get_by_label("name").fill("failed charges")
+    page.get_by_role("dialog").get_by_role("button", name="Save view").click()
+    page.get_by_role("button", name="Choose columns").click()
+    page.get_by_role("menuitem", name="queue").click()
+    page.keyboard.press("Escape")
+    page.goto("/executions")
+    expect(page.get_by_role("columnheader", name="queue")).to_be_visible()
+    page.get_by_role("button", name="Saved views").click()
+    page.get_by_role("menuitem", name="failed charges").click()
+    expect(page).to_have_url(re.compile("job=charge&status=failed"))
+
+
+@pytest.mark.prove
+def test_a_filter_is_added_and_dropped(page: Page) -> None:
+    page.goto("/executions")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    page.get_by_label("Filter by").select_option("queue")
+    page.get_by_label("Value").select_option("mail")
+    page.get_by_role("button", name="Apply").click()
+    expect(page).to_have_url(re.compile("queue=mail"))
+    page.get_by_role("button", name="Drop the filter queue mail").click()
+    expect(page).not_to_have_url(re.compile("queue=mail"))

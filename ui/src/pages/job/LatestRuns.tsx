@@ -1,0 +1,53 @@
+import { Link } from "wouter";
+import { type Column, DataTable } from "../../components/DataTable";
+import { Id } from "../../components/Id";
+import { Panel } from "../../components/Panel";
+import { StateChip } from "../../components/StateChip";
+import { Duration, Time } from "../../components/Time";
+import { type Job, lateOf, type RunOfJob } from "./useRuns";
+
+const FEW = 8;
+
+const COLUMNS: readonly Column<RunOfJob>[] = [
+  { key: "state", head: "state", cell: (run) => <StateChip status={run.status} />, width: 120 },
+  { key: "tick", head: "tick or due", cell: (run) => <Time at={run.tick ?? run.runAt} />, width: 130 },
+  { key: "took", head: "took", cell: (run) => <Duration from={run.startedAt} to={run.completedAt} />, isNumber: true },
+  { key: "attempts", head: "attempts", cell: (run) => run.attemptCount, isNumber: true },
+  { key: "late", head: "late by", cell: (run) => <Duration seconds={lateOf(run)} />, isNumber: true },
+  { key: "version", head: "version", cell: (run) => run.version, isNumber: true },
+  { key: "id", head: "id", cell: (run) => <Id id={run.executionId} />, width: 96 },
+];
+
+export function LatestRuns({ job, runs }: { job: Job; runs: readonly RunOfJob[] }) {
+  const address = `/executions?job=${encodeURIComponent(job.name)}&app=${encodeURIComponent(job.app)}&since=all`;
+  return (
+    <Panel
+      title="Latest runs"
+      isFlush
+      right={
+        <Link href={address} className="sm ln d2">
+          All executions
+        </Link>
+      }
+    >
+      <DataTable
+        caption={`Latest runs of ${job.name}`}
+        columns={COLUMNS}
+        rows={runs.slice(0, FEW)}
+        rowKey={(run) => run.executionId}
+        href={(run) => `/executions/${run.executionId}`}
+        phone={(run) => (
+          <Link href={`/executions/${run.executionId}`} className="row">
+            <span className="gr">
+              <StateChip status={run.status} />
+            </span>
+            <Duration from={run.startedAt} to={run.completedAt} />
+            <span className="d3">
+              <Time at={run.tick ?? run.runAt} />
+            </span>
+          </Link>
+        )}
+      />
+    </Panel>
+  );
+}

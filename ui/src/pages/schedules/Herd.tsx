@@ -1,0 +1,51 @@
+import type { Answer } from "../../api/types";
+import { useZone } from "../../hooks/useZone";
+import { plural } from "../../lib/format";
+import { clockTime, dayOf } from "../../lib/zone";
+import css from "./Schedules.module.css";
+
+type Quarters = Answer<"/ticks">["quarters"];
+
+const MOST_BARS = 100;
+
+// In a week there is only room for hours.
+function hoursOf(quarters: Quarters): Quarters {
+  const found = quarters.filter((_, index) => index % 4 === 0);
+  return found.map((first, index) => ({
+    at: first.at,
+    count: quarters.slice(index * 4, index * 4 + 4).reduce((sum, quarter) => sum + quarter.count, 0),
+  }));
+}
+
+// Ticks per quarter hour: the denser the ink, the more start together.
+export function Herd({ quarters: given }: { quarters: Quarters }) {
+  const { zone } = useZone();
+  const quarters = given.length > MOST_BARS ? hoursOf(given) : given;
+  const most = Math.max(1, ...quarters.map((quarter) => quarter.count));
+  const busiest = quarters.find((quarter) => quarter.count === most);
+  const words = (at: string) => `${dayOf(new Date(at), zone)} ${clockTime(new Date(at), zone)}`;
+  const label = busiest === undefined ? "no ticks" : `the most are ${most}, at ${words(busiest.at)}`;
+  return (
+    <div className={css.herd} role="img" aria-label={`Ticks that start together: ${label}`}>
+      {quarters.map((quarter) => (
+        <span
+          key={quarter.at}
+          style={{ opacity: quarter.count === 0 ? 0.04 : 0.12 + 0.88 * (quarter.count / most) ** 0.7 }}
+          title={`${words(quarter.at)}: ${plural(quarter.count, "tick")}`}
+        />
+      ))}
+    </div>
+  );
+}
+
+export function Busiest({ quarters }: { quarters: Quarters }) {
+  const { zone } = useZone();
+  const most = Math.max(0, ...quarters.map((quarter) => quarter.count));
+  const busiest = quarters.find((quarter) => quarter.count === most);
+  return (
+    <span className="sm d2">
+      Ticks per quarter of an hour
+      {busiest !== undefined && most > 1 && ` · at most ${most}, at ${clockTime(new Date(busiest.at), zone)}`}
+    </span>
+  );
+}

@@ -1,0 +1,55 @@
+import { useState } from "react";
+import { change } from "../../api/client";
+import { useMay } from "../../api/session";
+import { Button } from "../../components/Button";
+import { Confirm } from "../../components/Confirm";
+import { useAction } from "../../hooks/useAction";
+import type { Schedule } from "./words";
+
+// Pause asks for a note; resume is undone by another pause.
+export function PauseSchedule({ schedule }: { schedule: Schedule }) {
+  const may = useMay();
+  const [isAsking, setAsking] = useState(false);
+  const path = { schedule: schedule.scheduleId };
+  const pause = useAction((note: string) => change("post", "/schedules/{schedule}/pause", { path, body: { note } }), {
+    done: () => `Schedule ${schedule.name} paused.`,
+    failed: "Not paused",
+  });
+  const resume = useAction(() => change("post", "/schedules/{schedule}/resume", { path }), {
+    done: () => ({
+      text: `Schedule ${schedule.name} resumed.`,
+      action: { label: "Undo: pause again", run: () => void pause.run(schedule.paused?.note ?? "") },
+    }),
+    failed: "Not resumed",
+  });
+  if (!may("operate")) return null;
+  if (schedule.paused !== null)
+    return (
+      <Button disabled={resume.isBusy} onClick={() => void resume.run()}>
+        Resume
+      </Button>
+    );
+  const act = async (note: string) => {
+    if ((await pause.run(note)) !== undefined) setAsking(false);
+  };
+  return (
+    <>
+      <Button onClick={() => setAsking(true)}>Pause…</Button>
+      {isAsking && (
+        <Confirm
+          title={`Pause schedule ${schedule.name}?`}
+          keep="Keep it active"
+          act="Pause it"
+          hasNote
+          isBusy={pause.isBusy}
+          problem={pause.problem}
+          onKeep={() => setAsking(false)}
+          onAct={(note) => void act(note)}
+        >
+          No tick starts until it is resumed, and those of the pause are not made up for. What runs continues to its
+          end.
+        </Confirm>
+      )}
+    </>
+  );
+}
