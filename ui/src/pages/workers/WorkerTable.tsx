@@ -13,7 +13,7 @@ import { endedInWords, isStopped, offersOf, poolOf, stateOf, troubleOf, type Wor
 type Load = Answer<"/load">;
 
 const COLUMNS: readonly Column<Worker>[] = [
-  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 170 },
+  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 150 },
   {
     key: "state",
     head: "state",
@@ -24,17 +24,17 @@ const COLUMNS: readonly Column<Worker>[] = [
     key: "offers",
     head: "offers",
     cell: (worker) => <span className="sm d2">{offersOf(worker) || "—"}</span>,
-    width: 110,
+    width: 90,
   },
-  { key: "slots", head: "slots busy", cell: (worker) => <SlotsOrEnd worker={worker} />, width: 210 },
-  { key: "beat", head: "heartbeats", cell: (worker) => <Heartbeats worker={worker} />, width: 144 },
+  { key: "slots", head: "slots busy", cell: (worker) => <SlotsOrEnd worker={worker} />, width: 190 },
+  { key: "beat", head: "heartbeats", cell: (worker) => <Heartbeats worker={worker} />, width: 142 },
   {
     key: "up",
     head: "up for",
     cell: (worker) =>
       isStopped(worker) ? <Duration from={worker.startedAt} to={worker.stoppedAt} /> : <Age since={worker.startedAt} />,
     isNumber: true,
-    width: 90,
+    width: 76,
   },
   { key: "code", head: "code and trouble", cell: (worker) => <Code worker={worker} /> },
   {
@@ -42,7 +42,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     head: <span className="unseen">actions</span>,
     cell: (worker) => <DrainButton worker={worker} />,
     isNumber: true,
-    width: 104,
+    width: 88,
   },
 ];
 
