@@ -65,12 +65,15 @@ test: setup ## all checks, and all tests but the long proofs (ARGS="-k name")
 	$(call step,test servers,scripts/test-servers)
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
+# Playwright runs an event loop of its own, so tests in a browser have a process of their own.
 tests:
-	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" $(ARGS))
+	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" --ignore tests/browser $(ARGS))
+	$(call step,tests in a browser,$(PYTEST) -m "not prove" tests/browser)
 
 prove: check ## the long proofs that make test leaves out (before a release)
 	$(call step,test servers,scripts/test-servers)
-	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m prove $(ARGS))
+	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m prove --ignore tests/browser $(ARGS))
+	$(call step,tests in a browser,$(PYTEST) -m prove tests/browser)
 
 lock: setup ## compile requirements/ from pyproject.toml (ARGS=--upgrade)
 	@scripts/lock $(ARGS)
