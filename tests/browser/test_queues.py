@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,8 @@ from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+    from tests.browser.conftest import Locked
 
 
 def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop: Shop) -> None:
@@ -62,3 +65,15 @@ def test_an_unknown_queue_leads_back_to_the_list(page: Page, shop: Shop) -> None
     page.get_by_text("No queue is named nowhere").wait_for()
     page.get_by_role("link", name="All queues").click()
     page.get_by_role("link", name="payments").wait_for()
+
+
+@pytest.mark.prove
+def test_a_viewer_pauses_changes_and_drains_nothing(page: Page, locked: Locked) -> None:
+    page.goto(f"{locked.url}/queues/payments")
+    page.get_by_label("token").fill(locked.secrets["viewer"])
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("any number may wait").wait_for()
+    assert page.get_by_role("button", name=re.compile("^(Pause|Resume|Change)")).count() == 0
+    page.goto(f"{locked.url}/workers")
+    page.get_by_text("No pool", exact=True).wait_for()
+    assert page.get_by_role("button", name="Drain…").count() == 0
