@@ -420,6 +420,7 @@ def test_a_forked_process_does_not_open_the_real_database(app: App, tmp_path: Pa
     @app.job
     def send() -> None: ...
 
+    (tmp_path / "rota.db").unlink(missing_ok=True)
     with harness(app):
         copy = os.fork()
         if not copy:
