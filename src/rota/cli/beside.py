@@ -37,6 +37,7 @@ def services(database: Database, port: int | None, directory: str | None, *, has
     free = _free(port)
     if free is not None:
         started.append(_start(["server", "--port", str(free)]))
+        output.message(f"the dashboard is at http://{HOST}:{free}")
         output.message(f"the HTTP API answers at http://{HOST}:{free}/api/v1, and has its documentation at /api/docs")
     if has_app:
         started.append(_start(["worker", *([] if directory is None else ["--directory", directory])]))

@@ -57,7 +57,9 @@ const Hour = memo(function Hour({ most, from }: { most: number; from: number }) 
 function NoTicks() {
   return (
     <Empty title="No tick in the next hour">
-      Give a job <code>every="15m"</code> or <code>cron="0 4 * * *"</code>, and its ticks are shown here.
+      <span>
+        Give a job <code>every="15m"</code> or <code>cron="0 4 * * *"</code>, and its ticks are shown here.
+      </span>
     </Empty>
   );
 }
