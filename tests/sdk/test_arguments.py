@@ -19,6 +19,7 @@ import pydantic
 import pytest
 
 from rota import App, ArgumentsError, Context, DefinitionError, Job
+from rota.executors.signature import Signature, args_and_kwargs
 from rota.sdk.job import registered
 from rota.testing import Harness, harness
 from tests.sdk import evaluated
@@ -474,3 +475,45 @@ def test_an_app_needs_a_good_name() -> None:
         App("my shop")
     with pytest.raises(DefinitionError, match="namespace"):
         App("shop", namespace="a b")
+
+
+def in_bulk(to: str, amount: float = 0.0, *, note: str | None = None, lines: list[Any] | None = None) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [],
+        ["ann"],
+        [("ann",), ("bob", 2.5), {"to": "eve", "note": None}],
+        [("a\nb\u2028c\x85",), {"to": "null", "amount": 1}],
+        [("ann",), {"to": "bob", "lines": [1, {"deep": [None]}]}],
+        [{"note": "first", "to": "ann"}],
+        [("ann", math.nan)],
+        [("ann",), ("N\0L",)],
+        [("ann",), ("\ud800",)],
+        [("ann",), (7,)],
+        [("ann",), ("ann", "much")],
+        [("ann",), ()],
+        [("ann",), ("ann", 1.0, "note")],
+        [("ann",), {"to": "ann", "unknown": 1}],
+        [("ann",), ("é" * 90,)],
+        [("ann",), ("x" * 200,)],
+        [("ann", 10**400)],
+    ],
+    ids=repr,
+)
+def test_calls_of_a_bulk_enqueue_are_encoded_and_refused_like_single_calls(calls: list[Any]) -> None:
+    signature = Signature(in_bulk, "in_bulk")
+
+    def single() -> list[str]:
+        return [signature.encode(*args_and_kwargs(call), 200) for call in calls]
+
+    try:
+        expected = single()
+    except ArgumentsError as error:
+        with pytest.raises(ArgumentsError) as found:
+            signature.encode_many(calls, 200)
+        assert str(found.value) == str(error)
+    else:
+        assert signature.encode_many(calls, 200) == expected

@@ -11,8 +11,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -65,6 +66,24 @@ def encode(value: Any, what: str, most_bytes: int = MOST_BYTES, *, is_read_next:
     if not _is_flat(value):  # This test costs a third of the search.
         _check_exponents(text, what)
     return text
+
+
+def encode_flat(values: Sequence[dict[str, Any]], most_bytes: int) -> str | None:
+    """The values as lines of JSON; None if one of them needs the closer look of `encode`.
+
+    One look at all lines together costs a fraction of a look at each.
+    """
+    kinds = set(map(type, chain.from_iterable(map(dict.values, values))))
+    if not kinds <= _FLAT:
+        return None
+    try:
+        lines = _encoder.encode_lines(values)[:-1].decode()
+    except _REFUSED:
+        return None
+    # The encoder writes NaN as null and NUL as an escape. A character has at most four bytes.
+    is_flawed = (float in kinds and "null" in lines) or "\\u0000" in lines
+    is_long = 4 * len(lines) > most_bytes and 4 * max(map(len, lines.split("\n"))) > most_bytes
+    return None if is_flawed or is_long else lines
 
 
 def decode(text: str | bytes, what: str) -> Any:

@@ -6,10 +6,11 @@ in one pass, and gives the function back what its annotations promise (a datetim
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -56,6 +57,23 @@ class Signature:
         text = payload.encode(self.bind(args, kwargs), self._what, most_bytes, is_read_next=self._reads_all)
         self.check(text)
         return text
+
+    def encode_many(self, calls: Sequence[Any], most_bytes: int) -> list[str]:
+        """`encode` of each call, which is a dict of arguments by name, a tuple of positional ones, or one argument."""
+        names, counts = self.positional, range(self._least, len(self.positional) + 1) if self._is_plain else ()
+        bound = [
+            dict(zip(names, call, strict=False))
+            if type(call) is tuple and len(call) in counts
+            else self.bind(*args_and_kwargs(call))
+            for call in calls
+        ]
+        lines = payload.encode_flat(bound, most_bytes)
+        if lines is not None:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeError):
+                self._decoder.decode_lines(lines)
+                return lines.split("\n") if calls else []
+        # The error of a single call names the argument.
+        return [self.encode(*args_and_kwargs(call), most_bytes) for call in calls]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name; an ArgumentsError names what is missing or too much."""
@@ -157,6 +175,13 @@ class Signature:
             else:
                 positional.append(value)
         return positional, named
+
+
+def args_and_kwargs(call: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call of a bulk enqueue: a dict of arguments by name, a tuple of positional ones, or one argument."""
+    if isinstance(call, dict):
+        return (), call
+    return (call if isinstance(call, tuple) else (call,)), {}
 
 
 def _type_name(parameter: inspect.Parameter) -> str:

@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, Unpack, cast
 
 import msgspec
@@ -19,6 +19,7 @@ from rota.domain.errors import DefinitionError
 from rota.domain.payload import digest
 from rota.executors.attempt_state import AttemptState
 from rota.executors.context import Context
+from rota.executors.signature import args_and_kwargs
 from rota.ops import enqueue, submission
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.client import Client, Parent
@@ -33,6 +34,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 Encode = Callable[[tuple[Any, ...], dict[str, Any], int], str]
 """Encodes the arguments of a call (args, kwargs) as JSON of at most so many bytes."""
+EncodeMany = Callable[[Sequence[Any], int], list[str]]
+"""The same for the calls of a bulk enqueue."""
 A_contra = TypeVar("A_contra", contravariant=True)
 _UNBOUND = Claim("", 0, 0, 1, 0, 0, 0, 0, None, "", "{}", None, 0, 0)
 
@@ -63,6 +66,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
             start_within_s=definition.start_within_s,
         )
         self._encode: Encode = registered.signature.encode
+        self._encode_many: EncodeMany = registered.signature.encode_many
         self._options = Options()
         self._header = self._defaults
         self._is_keyed = False
@@ -168,6 +172,7 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         """The job of a workflow in another version. `encode` checks the arguments against the graph of that version."""
         changed = copy.copy(self)
         changed._encode = encode
+        changed._encode_many = lambda calls, most: [encode(*args_and_kwargs(call), most) for call in calls]
         changed._header = msgspec.structs.replace(self._header, overrides=overrides.of_version(number))
         return changed
 
@@ -191,14 +196,8 @@ class Job(Stepped[P, T], Generic[P, T, R]):
         # Before any work is done; and the calls may have no end.
         calls = list(itertools.islice(calls, submission.MOST_ITEMS + 1))
         submission.check_count(len(calls))
-        encode, most = self._encode, self._client.settings.max_payload_bytes
-        texts = [
-            encode((), call, most)
-            if isinstance(call, dict)
-            else encode(call if isinstance(call, tuple) else (call,), {}, most)
-            for call in calls
-        ]
-        submission.check_bytes(sum(len(text) if text.isascii() else len(text.encode()) for text in texts))
+        texts = self._encode_many(calls, self._client.settings.max_payload_bytes)
+        submission.check_bytes(sum(map(len, map(str.encode, texts))))
         ids = self._client.ids.many(len(texts))
         return list(map(Item, ids, texts, map(digest, texts)) if self._is_keyed else map(Item, ids, texts))
 
