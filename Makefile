@@ -15,7 +15,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test tests prove lock bench soak clean
+.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test tests browser-tests prove lock bench soak clean
 
 # Without compiled files every process of a test run would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -63,12 +63,16 @@ quick: setup ## the tests without processes and PostgreSQL, for the inner loop
 test: setup ## all checks, and all tests but the long proofs (ARGS="-k name")
 	@$(MAKE) --no-print-directory --jobs 4 lint format layers ui-check
 	$(call step,test servers,scripts/test-servers)
-	@$(MAKE) --no-print-directory --jobs 2 types tests
+	@$(MAKE) --no-print-directory --jobs 3 types browser-tests tests
 
-# Playwright runs an event loop of its own, so tests in a browser have a process of their own.
 tests:
 	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" --ignore tests/browser $(ARGS))
-	$(call step,tests in a browser,$(PYTEST) -m "not prove" tests/browser)
+
+# Playwright runs an event loop of its own, so tests in a browser have a process of their own. They run beside the other
+# tests, and what they print is shown at their end.
+browser-tests:
+	$(call step,tests in a browser,shown=$$(mktemp); $(PYTEST) -m "not prove" tests/browser >$$shown 2>&1; \
+		code=$$?; cat $$shown; rm -f $$shown; (exit $$code))
 
 prove: check ## the long proofs that make test leaves out (before a release)
 	$(call step,test servers,scripts/test-servers)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,14 +16,18 @@ from rota.api.openapi import document
 from rota.api.routes import ROUTES
 from tests.api.growth import breaks
 
-TODAY = document(ROUTES, "1")
 JOBS = "/api/v1/jobs"
 
 
+@cache
+def today() -> dict[str, Any]:
+    return document(ROUTES, "1")
+
+
 def changed(change: Callable[[Any], object]) -> list[str]:
-    after = copy.deepcopy(TODAY)
+    after = copy.deepcopy(today())
     change(after)
-    return breaks(TODAY, after)
+    return breaks(today(), after)
 
 
 def body(found: Any) -> Any:

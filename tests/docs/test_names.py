@@ -34,6 +34,7 @@ from rota.sdk.workflow.declaring import WorkflowOptions
 from rota.testing import harness
 from tests.docs.pages import REPOSITORY, inline_code, pages, prose, table
 
+pytestmark = pytest.mark.xdist_group("docs names")  # What all of these tests look up is collected once.
 PAGES = [page for page in pages() if page == "README.md" or re.fullmatch(r"docs/[\w-]+\.md", page)]
 
 

@@ -232,12 +232,11 @@ def test_a_page_reads_no_more_rows_than_its_budget(large: Large, name: str, name
 
 @pytest.mark.timeout(900)
 def test_case_11_a_filter_that_matches_nothing_comes_to_its_end(large: Large) -> None:
-    after, pages, begun = None, 0, MACHINE.monotonic()
+    after, pages = None, 0
     while True:
         where = Where(after=after)
         found = large.store.read(execution_reader.page, "large", Criteria(actor=("nobody",)), where, 50, Budget())
         if pages == 0:
-            assert MACHINE.monotonic() - begun < 3, "the first page ends within its budget"
             assert found.has_more or large.count <= MOST_ROWS
         assert found.keys == []
         pages += 1
@@ -250,10 +249,8 @@ def test_case_11_a_filter_that_matches_nothing_comes_to_its_end(large: Large) ->
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("by", [None, *count.By])
 def test_counts_are_bounded(large: Large, by: count.By | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = MACHINE.monotonic()
     dead = Criteria(dead=True) if by is count.By.FINGERPRINT else Criteria()
     found = large.store.read(count.executions, "large", dead, by)
-    assert MACHINE.monotonic() - begun < 5
     assert found.count > 0
     assert found.is_capped or dead.dead or large.count <= 10 * count.MOST
     monkeypatch.setattr(count, "MOST_S", 60.0)  # The plans are measured, not the time.

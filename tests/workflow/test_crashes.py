@@ -236,7 +236,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("step", [61, proof(3)])
+@pytest.mark.parametrize("step", [151, proof(3)])
 @pytest.mark.parametrize(
     "scene", [plain, cancelled, retried, sub_retried, waited, undone], ids=lambda scene: scene.__name__
 )
