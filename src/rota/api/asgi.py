@@ -32,12 +32,6 @@ LEAST_COMPRESSED = 1024
 STUCK_S = 30.0
 """A stream is closed if its client takes nothing for so long."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}", re.ASCII)
-_EVERY = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
-"""Headers of every answer that does not have its own."""
 log = logging.getLogger("rota.api")
 
 
@@ -222,7 +216,7 @@ def _of_problem(found: Problem, request_id: str) -> Answer:
 
 
 async def _send(answer: Answer, request: _Request, receive: body.Receive, send: Send) -> int:
-    headers = {**_EVERY, **answer.headers, "X-Request-Id": request.id}
+    headers = {**problem.HEADERS, **answer.headers, "X-Request-Id": request.id}
     content = answer.body
     if answer.body is not None or answer.stream is not None:
         headers.setdefault("Content-Type", answer.media)

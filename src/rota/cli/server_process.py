@@ -15,6 +15,7 @@ import uvicorn
 
 from rota import config
 from rota.api.asgi import Api
+from rota.api.http_protocol import protocol_of
 from rota.api.routes import table
 from rota.api.services import Exposure, Services
 from rota.cli.serve import REPLACED, SIGNALS, Listening
@@ -78,7 +79,7 @@ def main() -> None:
         Api(services, table()),
         lifespan="on",
         loop="uvloop",
-        http="httptools",
+        http=protocol_of(services),
         access_log=False,
         log_config=None,
         server_header=False,
