@@ -109,6 +109,11 @@ async def test_case_25_sizes(url: str) -> None:
             assert (answer.status_code, code(answer)) == (413, "too_large")
             answer = await client.post("/executions", content=BODY, headers=JSON | {"Content-Encoding": "deflate"})
             assert (answer.status_code, code(answer)) == (415, "unsupported_media_type")
+            parts = gzip.compress(BODY[:5]) + gzip.compress(BODY[5:])
+            answer = await client.post("/executions", content=parts, headers=JSON | {"Content-Encoding": "gzip"})
+            assert answer.status_code == 201, "several gzip files, one after another, are one body"
+            answer = await client.post("/executions", content=parts + b"x", headers=JSON | {"Content-Encoding": "gzip"})
+            assert (answer.status_code, code(answer)) == (400, "bad_body")
             cut = gzip.compress(BODY)[:-4]
             answer = await client.post("/executions", content=cut, headers=JSON | {"Content-Encoding": "gzip"})
             assert (answer.status_code, code(answer)) == (400, "bad_body")

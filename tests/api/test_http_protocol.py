@@ -82,6 +82,16 @@ async def test_heads_that_are_not_http(ask: Ask, head: bytes) -> None:
     assert (answer.status_code, code(answer)) == (400, "bad_header")
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/../v1/me", "/api/v1/./me", "/api/v1/me/", "//api/v1/me", "/api/v1/%6de", "/api/v1/jobs/%00", "/HEALTH"],
+)
+async def test_case_6_paths_as_they_are_sent(ask: Ask, path: str) -> None:
+    answer = await ask(HEAD.replace(b"/api/v1/me", path.encode()) + b"\r\n")
+    assert answer is not None
+    assert (answer.status_code, code(answer)) == (404, "not_found")
+
+
 async def test_a_head_in_pieces_is_accepted(ask: Ask) -> None:
     answer = await ask(*(HEAD[start : start + 7] for start in range(0, len(HEAD), 7)), b"\r\n")
     assert answer is not None

@@ -238,19 +238,22 @@ def _inflater(headers: Mapping[str, str]) -> Callable[[bytes, bool], list[bytes]
         return lambda data, is_last: [data] if data else []
     if encoding != "gzip":
         raise Problem("unsupported_media_type", f"Content-Encoding is gzip or nothing, not {encoding[:32]!r}")
-    inflater, sizes = zlib.decompressobj(zlib.MAX_WBITS | 16), [0, 0]
+    inflater, sizes = _gzip(), [0, 0]
 
     def inflate(data: bytes, is_last: bool) -> list[bytes]:
+        nonlocal inflater
         found = []
         sizes[0] += len(data)
         try:
             while data:
+                if inflater.eof:  # A body may be several gzip files, one after another.
+                    inflater = _gzip()
                 piece = inflater.decompress(data, 256 * 1024)
                 sizes[1] += len(piece)
                 if sizes[1] > FREE_OF_RATIO and sizes[1] > MOST_RATIO * sizes[0]:
                     raise Problem("too_large", f"the body becomes more than {MOST_RATIO} times as large when inflated")
                 found.append(piece)
-                data = inflater.unconsumed_tail
+                data = inflater.unconsumed_tail or inflater.unused_data
         except zlib.error:
             raise Problem("bad_body", "the body is not gzip, although Content-Encoding says so") from None
         if is_last and not inflater.eof:
@@ -258,3 +261,7 @@ def _inflater(headers: Mapping[str, str]) -> Callable[[bytes, bool], list[bytes]
         return found
 
     return inflate
+
+
+def _gzip() -> zlib._Decompress:
+    return zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -72,7 +72,14 @@ def main() -> None:
     logging.getLogger("uvicorn").setLevel("WARNING")
     settings, clock = config.load(), SystemClock()
     store = open_store(settings.url, clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="server")
-    exposure = Exposure(is_local=where.is_local, is_auth_off=where.is_auth_off)
+    exposure = Exposure(
+        is_local=where.is_local,
+        is_auth_off=where.is_auth_off,
+        allowed_hosts=settings.allowed_hosts,
+        public_url=settings.public_url,
+        cors_origins=settings.cors_origins,
+        trusted_proxies=settings.trusted_proxies,
+    )
     services = Services(store, clock, settings, exposure)
     signal.signal(REPLACED, lambda *_: setattr(services, "is_replaced", True))
     about = uvicorn.Config(
