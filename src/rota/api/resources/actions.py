@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rota.api import listing, problem
+from rota.api import listing, named, problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Flaw, Problem
@@ -34,6 +34,8 @@ from rota.store.port import Tx
 from rota.views import action as views
 from rota.views.action import Action
 
+STARTING = ("replay", "retry", "backfill")
+"""Actions that start executions."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 prepare(Moment)
 
@@ -84,6 +86,8 @@ class Changed(msgspec.Struct, frozen=True):
 
 async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
     request = _request(call, body)
+    if body.action in STARTING:
+        named.check_is_unlimited(call)
     id = call.services.ids.new()
     if body.ids is not None:
         items = _items(body)
