@@ -149,7 +149,9 @@ class Api:
             return None
         body.check_media(call.headers, ("application/json",))
         most = self.services.settings.max_payload_bytes + body.ROOM_BESIDE_PAYLOAD
-        return body.decoded(await call.read_body(most), route.body)
+        data = await call.read_body(most)
+        await body.check(data)
+        return body.decoded(data, route.body)
 
     def _namespace(self, headers: Mapping[str, str], grant: Grant | None) -> str:
         default = self.services.settings.namespace

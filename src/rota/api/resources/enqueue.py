@@ -49,7 +49,7 @@ async def enqueue(call: Call, query: EnqueueQuery) -> Answer:
     is_many = data.lstrip()[:1] == b"["
     if not is_many and len(data) > most:
         raise body.too_large(most)
-    body.check_json(data)
+    await body.check(data, MOST_ITEMS, most)
     if is_many:
         return await _many(call, ingest, data, query)
     wanted = decoded(data)

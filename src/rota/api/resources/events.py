@@ -109,12 +109,13 @@ async def emit_events(call: Call, query: EmitQuery) -> Answer:
         words = f"answer=ids is for a body of {NDJSON}"
         raise bad_parameter("answer", words)
     data = await call.read_body(bodies.MOST_OF_MANY)
-    bodies.check_json(data)
-    if data.lstrip()[:1] == b"[":
-        return await _emit_many(call, data)
     most = call.services.settings.max_payload_bytes + bodies.ROOM_BESIDE_PAYLOAD
-    if len(data) > most:
+    is_many = data.lstrip()[:1] == b"["
+    if not is_many and len(data) > most:
         raise bodies.too_large(most)
+    await bodies.check(data, MOST_EVENTS, most)
+    if is_many:
+        return await _emit_many(call, data)
     return await _emit_one(call, data)
 
 
