@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from benchmarks import probe
 from benchmarks.database import START_S, Database, Drain
 from benchmarks.place import ROOT
 from benchmarks.steady import rate
@@ -62,7 +63,7 @@ class SqliteDatabase(Database):
         return SqliteDrain(self, count, limit_s)
 
     def traced(self) -> dict[str, str]:
-        return {"PYTHONPATH": f"{_TRACING}:{ROOT}"}
+        return {"PYTHONPATH": f"{_TRACING}:{ROOT}", probe.VARIABLE: str(self._probe_path)}
 
     def statements(self) -> int:
         return self.probe.count()

@@ -365,6 +365,7 @@ def _http(size: Size) -> list[Figure]:
         figure("http_counts_p99", f"{flood}: counts, p99", "ms"),
         figure("http_streams_cpu", f"{streams}: processor of Rota's server", "% of a core"),
         figure("http_streams_statements", f"{streams}: statements", "per s"),
+        figure("http_waits_first", f"{waits}: statements until they wait", "each"),
         figure("http_waits_cpu", f"{waits}: processor of Rota's server", "% of a core"),
         figure("http_waits_statements", f"{waits}: statements", "per s"),
         figure("http_waits_answered", f"{waits}: a worker runs them; all answered after", "s"),

@@ -135,7 +135,10 @@ def _waits(site: Site, size: Size) -> Samples:
     """Requests that wait for executions; then a worker runs these."""
     with site.fresh() as database, _rota(database, database.traced()) as (server, port):
         ids = [handle.id for handle in database.jobs.noop.enqueue_many([()] * size.callers)]
+        before = database.statements()
         with _held(port, [f"/executions/{id}?wait=60s" for id in ids]) as client:
+            time.sleep(min(OPEN_S, size.idle_s))  # Until each request has had its first look.
+            yield "http_waits_first", (database.statements() - before) / size.callers
             yield from _while_open("http_waits", database, server, size)
             with database.worker():
                 began = time.perf_counter()

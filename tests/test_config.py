@@ -37,6 +37,20 @@ def test_the_error_shows_bounds_as_whole_numbers(tmp_path: Path) -> None:
         config.load({"ROTA_MAX_PAYLOAD_BYTES": "100"}, tmp_path)
 
 
+def test_lists_are_separated_by_commas_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "rota.toml").write_text('allowed_hosts = ["a.example"]\n')
+    found = config.load({"ROTA_CORS_ORIGINS": "https://a.example, http://localhost:3000"}, tmp_path)
+    assert found.allowed_hosts == ("a.example",)
+    assert found.cors_origins == ("https://a.example", "http://localhost:3000")
+
+
+@pytest.mark.parametrize("origin", ["*", "null", "a.example", "https://a.example/", "https://A.example", "ftp://a"])
+def test_an_origin_has_a_scheme_and_a_host_and_nothing_else(tmp_path: Path, origin: str) -> None:
+    for name in ("ROTA_CORS_ORIGINS", "ROTA_PUBLIC_URL"):
+        with pytest.raises(DefinitionError, match="an origin in lower case"):
+            config.load({name: origin}, tmp_path)
+
+
 def test_an_empty_variable_is_ignored(tmp_path: Path) -> None:
     assert config.load({"ROTA_LEASE_S": ""}, tmp_path) == Settings()
 

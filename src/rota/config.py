@@ -20,7 +20,10 @@ DEFAULT_URL = "sqlite:///rota.db"
 FILE = "rota.toml"
 _URLS = {"url", "listen_url"}
 _SECRET = {*_URLS, "token"}
+_LISTS = {"allowed_hosts", "cors_origins", "trusted_proxies"}
+"""Settings whose values are separated by commas in the environment."""
 _TOKEN = re.compile(r"[!-~]+")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\](:[0-9]{1,5})?")
 _NO_SETTINGS = {
     "ROTA_CALLBACK_SECRET",
     "ROTA_DUMPABLE",
@@ -67,6 +70,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The most bytes of JSON for the result of one execution."""
     retention_days: int = 30
     """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
+    allowed_hosts: tuple[str, ...] = ()
+    """The names by which clients may call a server that has tokens; none means any name."""
+    public_url: str | None = None
+    """The origin of the server as browsers see it, if a proxy is in front of it."""
+    cors_origins: tuple[str, ...] = ()
+    """Other origins whose pages may call a server with a token."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses whose header X-Forwarded-For a server believes; `local` is its Unix socket."""
 
     def __repr__(self) -> str:
         values = msgspec.structs.asdict(self)
@@ -100,7 +111,7 @@ def load(environ: Mapping[str, str] | None = None, folder: Path | None = None, *
     values = _file((folder or Path.cwd()) / FILE)
     for field in Settings.__struct_fields__:
         if text := environ.get(f"ROTA_{field.upper()}"):
-            values[field] = text
+            values[field] = [part.strip() for part in text.split(",")] if field in _LISTS else text
     values.update({name: value for name, value in overrides.items() if value is not None})
     return _validated(values)
 
@@ -139,6 +150,11 @@ def _validated(values: dict[str, Any]) -> Settings:
     headcount.parse(settings.processes, "the setting processes")
     if settings.token is not None and not _TOKEN.fullmatch(settings.token):
         raise DefinitionError("the setting token must be a token as it was shown, without spaces or line breaks")
+    for field, origins in (("public_url", [settings.public_url]), ("cors_origins", settings.cors_origins)):
+        for origin in origins:
+            if origin is not None and not _ORIGIN.fullmatch(origin):
+                words = "an origin in lower case, such as https://rota.example.org, without a path"
+                raise DefinitionError(f"the setting {field} must be {words}, not {origin!r}")
     for field, (low, high) in _BOUNDS.items():
         value = getattr(settings, field)
         if isinstance(value, str):
@@ -161,5 +177,6 @@ def _readable(message: str, values: dict[str, Any]) -> str:
         return f"settings: {message} (from {FILE} or ROTA_… in the environment)"
     # A malformed URL or token may be a secret, too.
     value = f"a {type(values[field]).__name__}" if field in _SECRET else repr(values[field])
-    kind = "a number or a range such as 2-8" if field == "processes" else Settings.__annotations__[field]
+    kinds = {"processes": "a number or a range such as 2-8"} | dict.fromkeys(_LISTS, "a list of texts")
+    kind = kinds.get(field, Settings.__annotations__[field])
     return f"the setting {field} ({FILE} or ROTA_{field.upper()}) must be {kind}, not {value}"

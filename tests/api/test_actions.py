@@ -20,6 +20,7 @@ from rota.store import reader
 from tests.api.server import Server, code
 from tests.support.world import World
 
+UNKNOWN = "01a1eb52-ba8b-7000-9fc2-e6d4c6f6a277"
 HEADER = Header(namespace="default", app="shop", job="mail", queue="default", actor="test")
 
 
@@ -174,6 +175,69 @@ async def test_schedules_and_jobs(server: Server, client: httpx.AsyncClient) -> 
             assert answer.json()["items"] == [{"id": f"shop/{subject}", "changed": changed}], (target, verb)
 
 
+async def test_schedules_and_jobs_by_id_and_name(server: Server, client: httpx.AsyncClient) -> None:
+    spec = Spec(job="mail", queue="default", trigger=Every(3600 * MICROSECONDS, 0))
+    server.store.transact(schedule.put, "default", "shop", "hourly", spec, "test")
+    (known,) = (await client.get("/schedules")).json()["items"]
+    job = (await client.get("/jobs/mail")).json()["jobId"]
+    for target, references in {"schedules": [known["scheduleId"], "hourly"], "jobs": [job, "mail"]}.items():
+        for reference in references:
+            for verb in ("pause", "resume"):
+                answer = await post(client, action=verb, on=target, ids=[reference])
+                assert answer.json()["items"] == [{"id": reference, "changed": True}], answer.text
+        answer = await post(client, action="pause", on=target, ids=["nosuch", "99999", UNKNOWN])
+        codes = {one["code"] for one in answer.json()["items"]}
+        assert codes == {"unknown_schedule" if target == "schedules" else "unknown_job"}
+    dry = await client.post("/actions?dryRun=true", json={"action": "pause", "on": "jobs", "ids": ["mail"]})
+    assert dry.json() == {"dryRun": True, "would": {"items": [{"id": "mail", "changed": True}]}}
+    assert (await client.get("/jobs/mail")).json()["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("target", "verb", "given", "count"),
+    [
+        ("jobs", "pause", {"name": "ma"}, 1),
+        ("jobs", "pause", {"state": "active", "origin": ["api", "code"]}, 2),
+        ("jobs", "pause", {"tag": "red"}, 1),
+        ("jobs", "pause", {"tag": ["red", "blue"]}, 0),
+        ("jobs", "pause", {"queue": "slow"}, 1),
+        ("jobs", "resume", {"state": ["paused"]}, 0),
+        ("schedules", "pause", {"job": "mail"}, 1),
+        ("schedules", "pause", {"name": "hour", "state": "active"}, 1),
+        ("schedules", "pause", {"origin": "api"}, 1),
+        ("schedules", "pause", {"origin": "code"}, 0),
+        ("executions", "cancel", {"createdFrom": "2h"}, 2),
+        ("executions", "cancel", {"createdTo": "2h"}, 0),
+        ("events", "replay", {"name": "paid", "from": "2h", "to": "0s"}, 1),
+        ("events", "replay", {"name": "paid", "to": "1h"}, 0),
+        ("runs", "cancel", {"createdTo": "1h"}, 0),
+        ("runs", "cancel", {"parent": "01a1eb52-ba8b-7000-9fc2-e6d4c6f6a277"}, 0),
+    ],
+)
+async def test_a_filter_has_the_members_of_the_list(
+    server: Server, client: httpx.AsyncClient, target: str, verb: str, given: dict[str, Any], count: int
+) -> None:
+    place(server, 2)
+    spec = Spec(job="mail", queue="default", trigger=Every(3600 * MICROSECONDS, 0))
+    server.store.transact(schedule.put, "default", "shop", "hourly", spec, "test")
+    tagged = {"name": "red", "command": ["a"], "tags": ["red"], "queue": "slow", "schedule": "0 0 * * *"}
+    assert (await client.post("/jobs", json=tagged)).status_code == 201
+    assert (await client.post("/events", json={"name": "paid"})).status_code == 201
+    body = {"action": verb, "on": target, "filter": given, "atMost": 100}
+    answer = await client.post("/actions?dryRun=true", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["would"]["count"] == count
+    for wrong in ({"state": "x"}, {"origin": "x"}) if target in ("jobs", "schedules") else ({"x": "y"},):
+        refused = await client.post("/actions", json={**body, "filter": wrong})
+        assert refused.status_code == 422
+
+
+async def test_a_wait_for_an_action_has_bounds(client: httpx.AsyncClient) -> None:
+    for wait in ("x", "61s", "-1"):
+        refused = await client.get(f"/actions/{UNKNOWN}?wait={wait}")
+        assert (refused.status_code, code(refused)) == (400, "bad_parameter")
+
+
 async def test_a_backfill_says_how_many_ticks_it_starts_both_ends_included(
     server: Server, client: httpx.AsyncClient
 ) -> None:
@@ -185,7 +249,8 @@ async def test_a_backfill_says_how_many_ticks_it_starts_both_ends_included(
     body = {"action": "backfill", "on": "schedules", "ids": ["shop/hourly"], "options": between}
     for query, started in (("?dryRun=true", 4), ("", 4), ("", 0)):
         answer = await client.post(f"/actions{query}", json=body)
-        assert answer.json()["items"] == [{"id": "shop/hourly", "changed": started > 0, "started": started}]
+        found = answer.json()["would"] if query else answer.json()
+        assert found["items"] == [{"id": "shop/hourly", "changed": started > 0, "started": started}]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from rota.api import body
+from rota.domain import strict_json
 from tests.api.jobs import FREE, add_jobs
 from tests.api.process import ServerProcess, server_process
 from tests.api.server import Server, code, serving
@@ -109,6 +111,41 @@ async def test_case_25_sizes(url: str) -> None:
             assert (answer.status_code, code(answer)) == (413, "too_large")
             answer = await client.post("/executions", content=BODY, headers=JSON | {"Content-Encoding": "deflate"})
             assert (answer.status_code, code(answer)) == (415, "unsupported_media_type")
+            parts = gzip.compress(BODY[:5]) + gzip.compress(BODY[5:])
+            answer = await client.post("/executions", content=parts, headers=JSON | {"Content-Encoding": "gzip"})
+            assert answer.status_code == 201, "several gzip files, one after another, are one body"
+            answer = await client.post("/executions", content=parts + b"x", headers=JSON | {"Content-Encoding": "gzip"})
+            assert (answer.status_code, code(answer)) == (400, "bad_body")
             cut = gzip.compress(BODY)[:-4]
             answer = await client.post("/executions", content=cut, headers=JSON | {"Content-Encoding": "gzip"})
             assert (answer.status_code, code(answer)) == (400, "bad_body")
+
+
+async def test_case_26_large_bodies_are_checked_beside_the_event_loop(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server answers others meanwhile. Items are counted and measured first, because that takes no time."""
+    add_jobs(server.store, FREE)
+    seen: list[tuple[bool, int]] = []
+    check = strict_json.check
+
+    def noted(data: bytes) -> None:
+        seen.append((threading.current_thread() is threading.main_thread(), len(data)))
+        check(data)
+
+    monkeypatch.setattr(strict_json, "check", noted)
+    item = b'{"job":"free","tags":["%s"]}' % (b"x" * 100)
+    async with server.client() as client:
+        for count, status in ((2, 201), (900, 201), (1001, 413)):
+            content = b"[" + b",".join([item] * count) + b"]"
+            assert (await client.post("/executions", content=content, headers=JSON)).status_code == status
+        large = b'[{"job":"free","arguments":{"x":"%s"}}]' % (b"x" * 2_000_000)
+        answer = await client.post("/executions", content=large, headers=JSON)
+        assert (answer.status_code, code(answer)) == (413, "too_large")
+        assert seen == [(True, 2 * len(item) + 3), *[(False, len(item))] * 900]
+        for path in ("/executions", "/events"):
+            broken = b"[" + b",".join([item] * 900 + [b'{"a":{"b":1,"b":2}}']) + b"]"
+            answer = await client.post(path, content=broken, headers=JSON)
+            assert (code(answer), answer.json()["errors"][0]["pointer"]) == ("bad_json", "/900/a/b")
+            for bad in (broken[:-3], b"[" * 100_000, broken + b"x", b"\xef\xbb\xbf" + broken, b"[\xff]" + broken):
+                assert code(await client.post(path, content=bad, headers=JSON)) == "bad_json"

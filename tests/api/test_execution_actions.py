@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from rota.domain.access import Role
 from rota.domain.job import Definition, Queue
-from tests.api.server import code
+from tests.api.server import Server, code
 from tests.support.world import World
 
 
@@ -175,3 +176,22 @@ async def test_nothing_to_change_is_no_change(client: httpx.AsyncClient, world: 
     id = world.enqueue()
     for body in ({}, {"priority": None}, {"priority": 0, "queue": "default", "runAt": "now"}):
         assert (await client.patch(f"/executions/{id}", json=body)).json()["status"] == "queued"
+
+
+async def test_a_limited_token_replays_and_moves_only_what_it_may_enqueue(server: Server, world: World) -> None:
+    (mine,), (other,) = world.fail(), world.fail(job="receive")
+    waiting = world.enqueue()
+    async with server.client(server.token(Role.OPERATOR, jobs=("send",), queues=("default",))) as client:
+        assert (await client.post(f"/executions/{mine}/replay")).status_code == 201
+        for refused in (
+            await client.post(f"/executions/{other}/replay"),
+            await client.post(f"/executions/{mine}/replay", json={"queue": "vip"}),
+            await client.patch(f"/executions/{waiting}", json={"queue": "vip"}),
+            await client.post("/actions", json={"action": "replay", "on": "executions", "ids": [other]}),
+            await client.post(f"/events/{other}/replay"),
+            await client.post(f"/runs/{other}/retry"),
+        ):
+            assert (refused.status_code, code(refused)) == (403, "wrong_scope")
+        assert (await client.patch(f"/executions/{waiting}", json={"priority": 3})).status_code == 200
+        cancelled = await client.post("/actions", json={"action": "cancel", "on": "executions", "ids": [waiting]})
+        assert cancelled.json()["items"] == [{"id": waiting, "changed": True}]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import httpx
 import pytest
@@ -110,7 +111,7 @@ async def test_many_waits_share_one_look(server: Server, count: int, monkeypatch
     sent: list[Hint] = []
     ended, send = enqueue_reader.ended, server.store.bus.send
 
-    def counted(view: object, waited: list[tuple[str, str]]) -> set[str]:
+    def counted(view: object, waited: list[tuple[str, str]]) -> set[tuple[str, str]]:
         looks.append(len(waited))
         return ended(view, waited)  # type: ignore[arg-type]
 
@@ -126,7 +127,7 @@ async def test_many_waits_share_one_look(server: Server, count: int, monkeypatch
 
     async def wait(id: str) -> bool:
         with waits.on("default", id) as one:
-            return await one.ended(0.5)
+            return await one.ended(20)
 
     # None of them exists, so the first look ends all waits.
     assert all(await asyncio.gather(*(wait(id) for id in ids)))
@@ -134,6 +135,54 @@ async def test_many_waits_share_one_look(server: Server, count: int, monkeypatch
     assert len(sent) <= 2
     await asyncio.sleep(0.5)  # sleep: longer than the time between two looks
     assert looks == [count], "without waits nothing is read"
+
+
+async def test_case_many_requests_that_wait_read_little(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until its answer, a request shares the reads of its first look and of its token with other requests."""
+    add_jobs(server.store, FREE)
+    monkeypatch.setattr(waiting, "LOOK_S", 0.2)
+    text, count = server.token(Role.OPERATOR), 100
+    reads: list[str] = []
+    read = server.store.read
+
+    def counted(query: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        reads.append(query.__name__)
+        return read(query, *args, **kwargs)
+
+    async with server.client(text) as client:
+        body = [{"job": "free"}] * count
+        ids = [one["executionId"] for one in (await client.post("/executions", json=body)).json()["items"]]
+        monkeypatch.setattr(server.store, "read", counted)
+        asking = [asyncio.create_task(client.get(f"/executions/{id}?wait=60s")) for id in ids]
+        async with asyncio.timeout(20):
+            while server.services.part(Waits).count < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # sleep: until all requests wait
+        await asyncio.sleep(0.5)  # sleep: two more looks
+        assert "_one" not in reads
+        assert len(reads) < count / 4, reads
+        await worked(server, count)
+        answers = await asyncio.gather(*asking)
+    assert {answer.json()["status"] for answer in answers} == {"success"}
+    assert reads.count("_one") == count
+
+
+async def test_case_28_a_wait_for_what_another_tenant_has(server: Server) -> None:
+    """Such a wait is refused at once, and does not end that of the owner."""
+    add_jobs(server.store, FREE)
+    own, foreign = server.token(Role.OPERATOR), server.token(Role.OPERATOR, namespaces=("other",))
+    async with server.client(own) as owner, server.client(foreign) as stranger:
+        id = (await owner.post("/executions", json={"job": "free"})).json()["executionId"]
+        asking = asyncio.create_task(owner.get(f"/executions/{id}?wait=30s"))
+        async with asyncio.timeout(20):
+            while not server.services.part(Waits).count:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)  # sleep: until the request waits
+            refused = await stranger.get(f"/executions/{id}?wait=30s")
+            missing = await stranger.get(f"/executions/{server.services.ids.new()}?wait=30s")
+            malformed = await stranger.get("/executions/1?wait=30s")
+        assert [code(one) for one in (refused, missing, malformed)] == ["not_found"] * 3
+        assert not asking.done()
+        await worked(server)
+        assert (await asking).json()["status"] == "success"
 
 
 async def test_one_execution_is_waited_for(client: httpx.AsyncClient, server: Server) -> None:

@@ -24,6 +24,8 @@ from rota.domain.strict_json import BadJson, check
         (b'{"a": NaN}', "/a", "NaN"),
         (b"[-Infinity]", "/0", "-Infinity"),
         (b"{} x", "", "extra data"),
+        (b'{"a": 1, "a": 2} x', "", "extra data"),
+        (b'{"b": [NaN], "a": ', "", "expecting value"),
         (b"", "", "expecting value"),
         (b"\xef\xbb\xbf{}", "", "byte order mark"),
         (b'"\xff"', "", "not UTF-8"),

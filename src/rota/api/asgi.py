@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rota.api import body, guard, problem, query
+from rota.api import body, cors, guard, problem, query
 from rota.api.access_log import AccessLog
 from rota.api.answer import EVENT_STREAM, Answer
 from rota.api.auth import Authenticator
@@ -32,12 +32,6 @@ LEAST_COMPRESSED = 1024
 STUCK_S = 30.0
 """A stream is closed if its client takes nothing for so long."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}", re.ASCII)
-_EVERY = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
-}
-"""Headers of every answer that does not have its own."""
 log = logging.getLogger("rota.api")
 
 
@@ -59,7 +53,7 @@ class Api:
             await send({"type": "websocket.close", "code": 1000})
 
     async def _http(self, scope: Scope_, receive: body.Receive, send: Send) -> None:
-        begun = self.services.clock.monotonic()
+        begun, exposure = self.services.clock.monotonic(), self.services.exposure
         request = _Request(scope, _request_id(scope["headers"], self.services))
         try:
             answer = await self._answer(request, receive)
@@ -77,7 +71,7 @@ class Api:
         if self.services.is_draining:
             answer = msgspec.structs.replace(answer, headers={**answer.headers, "Connection": "close"})
         try:
-            status = await _send(answer, request, receive, send)
+            status = await _send(answer, request, receive, send, cors.headers_for(request.headers, exposure))
         finally:
             if answer.release is not None:
                 answer.release()
@@ -97,6 +91,8 @@ class Api:
             guard.check_host(
                 headers.get("host", ""), request.path, exposure, is_open=await self.authenticator.is_open()
             )
+        if (asked := cors.preflight(request.method, headers, exposure)) is not None:
+            return asked
         route, parameters = self._route(request)
         is_stream = EVENT_STREAM in headers.get("accept", "") or EVENT_STREAM in route.media
         guard.check_origin(request.method, headers, request.scheme, exposure, is_stream=is_stream)
@@ -137,7 +133,7 @@ class Api:
             request.id,
             request.address,
             request.path,
-            is_https=request.scheme == "https",
+            is_https=(self.services.exposure.public_url or request.scheme).startswith("https"),
         )
         call.is_dry_run = bool(getattr(asked, "dry_run", False))
         try:
@@ -153,7 +149,9 @@ class Api:
             return None
         body.check_media(call.headers, ("application/json",))
         most = self.services.settings.max_payload_bytes + body.ROOM_BESIDE_PAYLOAD
-        return body.decoded(await call.read_body(most), route.body)
+        data = await call.read_body(most)
+        await body.check(data)
+        return body.decoded(data, route.body)
 
     def _namespace(self, headers: Mapping[str, str], grant: Grant | None) -> str:
         default = self.services.settings.namespace
@@ -221,15 +219,18 @@ def _of_problem(found: Problem, request_id: str) -> Answer:
     )
 
 
-async def _send(answer: Answer, request: _Request, receive: body.Receive, send: Send) -> int:
-    headers = {**_EVERY, **answer.headers, "X-Request-Id": request.id}
+async def _send(
+    answer: Answer, request: _Request, receive: body.Receive, send: Send, further: Mapping[str, str]
+) -> int:
+    headers = {**problem.HEADERS, **answer.headers, **further, "X-Request-Id": request.id}
     content = answer.body
     if answer.body is not None or answer.stream is not None:
         headers.setdefault("Content-Type", answer.media)
     if content is not None:
         if _is_compressed(answer, content, request):
             content = gzip.compress(content, 5)
-            headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+            vary = f"{headers['Vary']}, Accept-Encoding" if "Vary" in headers else "Accept-Encoding"
+            headers |= {"Content-Encoding": "gzip", "Vary": vary}
         headers["Content-Length"] = str(len(content))
     is_head = request.method == "HEAD"
     pairs = [(_encoded_name(name), value.encode("latin-1", "replace")) for name, value in headers.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -11,6 +12,7 @@ from rota.api.problem import Problem
 from rota.api.services import Services
 from rota.domain import access, token
 from rota.domain.access import Grant
+from rota.domain.errors import RotaError
 from rota.ops import tokens
 from rota.store import access_reader
 from rota.store.access_reader import TokenRow
@@ -19,10 +21,12 @@ from rota.store.port import View
 REMEMBERED_S = 5.0
 """How long a server relies on what it knows of a token. A revocation holds everywhere after this time."""
 USE_EVERY_S = 60.0
+USES_OF_S = 1.0
 MOST_REMEMBERED = 10_000
 MOST_REFUSED = 20
 """Refused credentials of one address in a minute; further ones get 429."""
 COOKIE, LOCAL_COOKIE = "__Host-rota", "rota_session"
+log = logging.getLogger("rota.api")
 
 
 class _Verdict(msgspec.Struct, frozen=True):
@@ -41,6 +45,8 @@ class Authenticator:
         self._look: asyncio.Task[None] | None = None
         self._refused: dict[str, list[float]] = {}
         self._used: dict[str, float] = {}
+        self._uses: dict[str, tuple[str, int]] = {}
+        """Uses that are not written yet: by digest, the id of the token and the time."""
 
     async def is_open(self) -> bool:
         """Whether every caller may do everything: no token was ever made, or `--no-auth` was given."""
@@ -109,7 +115,7 @@ class Authenticator:
             if len(self._verdicts) >= MOST_REMEMBERED:
                 self._verdicts.clear()
             self._verdicts[digest] = known
-            await self._note_use(digest, known.row, now)
+            self._note_use(digest, known.row, now)
         return known.row
 
     def _grant(self, row: TokenRow, kind: str) -> Grant:
@@ -122,21 +128,32 @@ class Authenticator:
             raise Problem("bad_token", f"the token {row.name} has a new secret since its rotation")
         return access_reader.grant(row, kind)
 
-    async def _note_use(self, digest: str, row: TokenRow | None, now: float) -> None:
+    def _note_use(self, digest: str, row: TokenRow | None, now: float) -> None:
         if row is None or now - self._used.get(digest, float("-inf")) < USE_EVERY_S:
             return
         if len(self._used) >= MOST_REMEMBERED:
             self._used.clear()
         self._used[digest] = now
-        at = self._services.clock.now()
-        await self._services.transact(tokens.note_uses, [(row.id, at)], [(digest, at)])
+        if not self._uses:
+            self._services.in_background(self._write_uses())
+        self._uses[digest] = (row.id, self._services.clock.now())
+
+    async def _write_uses(self) -> None:
+        """The uses of one second in one transaction, for which no request waits."""
+        await asyncio.sleep(USES_OF_S)
+        uses, self._uses = self._uses, {}
+        of_sessions = [(digest, at) for digest, (_, at) in uses.items()]
+        try:
+            await self._services.transact(tokens.note_uses, list(dict(uses.values()).items()), of_sessions)
+        except (RotaError, Problem) as error:
+            log.info("the uses of %d tokens were not written: %s", len(uses), error)
 
     def _count_refusal(self, address: str) -> None:
         now = self._services.clock.monotonic()
         recent = [at for at in self._refused.get(address, ()) if at > now - 60]
         if len(self._refused) >= MOST_REMEMBERED:
             self._refused.clear()
-        self._refused[address] = [*recent, now]
+        self._refused[address] = [*recent[-MOST_REFUSED:], now]
         if len(recent) >= MOST_REFUSED:
             raise Problem("too_many_requests", "too many refused credentials from this address", retry_after=60)
 

@@ -144,12 +144,41 @@ def check_media(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
 
 
 def decoded(data: bytes, kind: Any) -> Any:
-    """A body as a value of this type. Bad JSON is a 400, bad content a 422 that lists all flaws."""
-    check_json(data)
+    """Checked JSON as a value of this type. Bad content is a 422 that lists all flaws."""
     flaws: list[Flaw] = []
     value = convert(data, kind, "", flaws)
     refuse(flaws)
     return value
+
+
+async def check(data: bytes, most_items: int = 0, most_each: int = 0) -> None:
+    """`check_json` for a whole body, or for the items of an array. A large body is checked beside the event loop."""
+    if len(data) > USUAL:
+        await asyncio.to_thread(_check_large, data, most_items, most_each)
+    else:
+        check_json(data)
+
+
+def _check_large(data: bytes, most_items: int, most_each: int) -> None:
+    """Items one by one, so that other threads have a turn, and their number and sizes before the costly checks."""
+    items = _items(data) if most_items else None
+    if items is None:
+        check_json(data)
+        return
+    if len(items) > most_items:
+        raise too_many(most_items, len(items))
+    if any(len(item) > most_each for item in items):
+        raise too_large(most_each)
+    for at, item in enumerate(items):
+        check_json(item, f"/{at}")
+
+
+def _items(data: bytes) -> list[bytes] | None:
+    """The items of an array; None if it is no array, or no JSON at all."""
+    try:
+        return [bytes(item) for item in msgspec.json.decode(data, type=list[msgspec.Raw])]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 def check_json(data: bytes, pointer: str = "") -> None:
@@ -238,19 +267,22 @@ def _inflater(headers: Mapping[str, str]) -> Callable[[bytes, bool], list[bytes]
         return lambda data, is_last: [data] if data else []
     if encoding != "gzip":
         raise Problem("unsupported_media_type", f"Content-Encoding is gzip or nothing, not {encoding[:32]!r}")
-    inflater, sizes = zlib.decompressobj(zlib.MAX_WBITS | 16), [0, 0]
+    inflater, sizes = _gzip(), [0, 0]
 
     def inflate(data: bytes, is_last: bool) -> list[bytes]:
+        nonlocal inflater
         found = []
         sizes[0] += len(data)
         try:
             while data:
+                if inflater.eof:  # A body may be several gzip files, one after another.
+                    inflater = _gzip()
                 piece = inflater.decompress(data, 256 * 1024)
                 sizes[1] += len(piece)
                 if sizes[1] > FREE_OF_RATIO and sizes[1] > MOST_RATIO * sizes[0]:
                     raise Problem("too_large", f"the body becomes more than {MOST_RATIO} times as large when inflated")
                 found.append(piece)
-                data = inflater.unconsumed_tail
+                data = inflater.unconsumed_tail or inflater.unused_data
         except zlib.error:
             raise Problem("bad_body", "the body is not gzip, although Content-Encoding says so") from None
         if is_last and not inflater.eof:
@@ -258,3 +290,7 @@ def _inflater(headers: Mapping[str, str]) -> Callable[[bytes, bool], list[bytes]
         return found
 
     return inflate
+
+
+def _gzip() -> zlib._Decompress:
+    return zlib.decompressobj(zlib.MAX_WBITS | 16)

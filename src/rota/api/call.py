@@ -66,6 +66,11 @@ class Call:
             if not self.grant.has(scope):
                 raise Problem("wrong_scope", f"this needs the scope {scope}, which {self.grant.actor} does not have")
 
+    @property
+    def credentials(self) -> tuple[str | None, str | None]:
+        """What `check_token` checks: the same for all requests of one caller."""
+        return self.headers.get("authorization"), self.headers.get("cookie")
+
     async def check_token(self) -> None:
         """For requests that last: refuses a token that was revoked or has expired since they began."""
         await self.services.grant_of(self.headers, self.address)

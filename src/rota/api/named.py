@@ -88,3 +88,10 @@ def check_may_enqueue(call: Call, job: str, queue: str) -> None:
     for what, name, allowed in (("job", job, call.grant.jobs), ("queue", queue, call.grant.queues)):
         if allowed is not None and name not in allowed:
             raise Problem("wrong_scope", f"{call.grant.actor} may not enqueue for the {what} {name}")
+
+
+def check_is_unlimited(call: Call) -> None:
+    """Refuses a token that is only for some jobs or queues, where an execution of any job may start."""
+    if call.grant.jobs is not None or call.grant.queues is not None:
+        words = f"{call.grant.actor} is limited to some jobs or queues, and this may start others"
+        raise Problem("wrong_scope", words)

@@ -35,6 +35,12 @@ _CODES_BY_STATUS = {
 }
 STATUS: dict[str, int] = {code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()}
 """Every code that a problem may have, and its status."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""Of every answer that does not have its own."""
 RETRY_AFTER_S = 1
 """How long a client should wait if the problem does not say."""
 

@@ -102,10 +102,14 @@ def check(database: Database, settings: Settings, where: Listening) -> None:
 def bind(where: Listening) -> socket.socket:
     if where.uds is not None:
         bound = socket.socket(socket.AF_UNIX)
-        Path(where.uds).unlink(missing_ok=True)
+        if Path(where.uds).is_socket():  # Of a server that was killed.
+            Path(where.uds).unlink()
         mask = os.umask(0o177)
         try:
             bound.bind(where.uds)
+        except OSError as error:
+            bound.close()
+            raise UsageError(f"cannot listen on {where.shown}: {error.strerror}") from None
         finally:
             os.umask(mask)
     else:

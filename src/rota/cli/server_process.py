@@ -15,6 +15,7 @@ import uvicorn
 
 from rota import config
 from rota.api.asgi import Api
+from rota.api.http_protocol import protocol_of
 from rota.api.routes import table
 from rota.api.services import Exposure, Services
 from rota.cli.serve import REPLACED, SIGNALS, Listening
@@ -71,14 +72,21 @@ def main() -> None:
     logging.getLogger("uvicorn").setLevel("WARNING")
     settings, clock = config.load(), SystemClock()
     store = open_store(settings.url, clock, busy_s=settings.busy_s, listen_url=settings.listen_url, purpose="server")
-    exposure = Exposure(is_local=where.is_local, is_auth_off=where.is_auth_off)
+    exposure = Exposure(
+        is_local=where.is_local,
+        is_auth_off=where.is_auth_off,
+        allowed_hosts=settings.allowed_hosts,
+        public_url=settings.public_url,
+        cors_origins=settings.cors_origins,
+        trusted_proxies=settings.trusted_proxies,
+    )
     services = Services(store, clock, settings, exposure)
     signal.signal(REPLACED, lambda *_: setattr(services, "is_replaced", True))
     about = uvicorn.Config(
         Api(services, table()),
         lifespan="on",
         loop="uvloop",
-        http="httptools",
+        http=protocol_of(services),
         access_log=False,
         log_config=None,
         server_header=False,

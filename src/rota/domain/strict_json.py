@@ -32,10 +32,11 @@ def check(data: bytes) -> None:
     if text.count("[") + text.count("{") > DEEPEST:
         _check_depth(text)
     try:
-        value = _LOOSE.decode(text)
-    except _Flaw:
-        _find(text)
-        raise AssertionError("the second pass finds the flaw of the first one") from None
+        try:
+            value = _LOOSE.decode(text)
+        except _Flaw:
+            _find(text)
+            raise AssertionError("the second pass finds the flaw of the first one") from None
     except json.JSONDecodeError as error:
         raise BadJson(f"it is not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}") from None
     if "\\u" in text and (flaw := _flaw_of_text(value, "")) is not None:

@@ -12,14 +12,17 @@ import msgspec
 
 from rota import ids
 from rota.domain import rank
-from rota.domain.errors import Conflict, RotaError, StoreError, UnknownSchedule, UsageError
+from rota.domain.errors import Conflict, RotaError, StoreError, UnknownJob, UnknownSchedule, UsageError
 from rota.domain.status import TERMINAL
 from rota.ops import backfill, control, job_pauses, schedule
 from rota.ops.events import replay as events
 from rota.ops.move_in_line import Move, move_in_line
 from rota.ops.runs.retry import Request, retry
-from rota.store import reader, run_reader
+from rota.store import definition_reader, reader, run_reader, schedule_reader
 from rota.store.port import Tx
+
+MOST_DIGITS = 18
+"""Of the id of a schedule: longer ones do not fit into the databases' integers."""
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,17 +106,17 @@ def _replay_event(tx: Tx, doing: Doing, item: str) -> Done:
 
 
 def _pause_schedule(tx: Tx, doing: Doing, item: str) -> Done:
-    app, name = _of_app(item)
+    app, name = _schedule(tx, doing, item)
     return Done(item, changed=schedule.pause(tx, doing.namespace, app, name, doing.actor, doing.note))
 
 
 def _resume_schedule(tx: Tx, doing: Doing, item: str) -> Done:
-    app, name = _of_app(item)
+    app, name = _schedule(tx, doing, item)
     return Done(item, changed=schedule.resume(tx, doing.namespace, app, name, doing.actor))
 
 
 def _backfill(tx: Tx, doing: Doing, item: str) -> Done:
-    app, name = _of_app(item)
+    app, name = _schedule(tx, doing, item)
     after, until, most = (int(doing.options[key]) for key in ("from", "to", "most"))
     started, place = 0, 0
 
@@ -132,20 +135,45 @@ def _backfill(tx: Tx, doing: Doing, item: str) -> Done:
 
 
 def _pause_job(tx: Tx, doing: Doing, item: str) -> Done:
-    app, name = _of_app(item)
+    app, name = _job(tx, doing, item)
     return Done(item, changed=job_pauses.pause(tx, doing.namespace, app, name, doing.actor, doing.note))
 
 
 def _resume_job(tx: Tx, doing: Doing, item: str) -> Done:
-    app, name = _of_app(item)
+    app, name = _job(tx, doing, item)
     return Done(item, changed=job_pauses.resume(tx, doing.namespace, app, name, doing.actor))
 
 
-def _of_app(item: str) -> tuple[str, str]:
+def _schedule(tx: Tx, doing: Doing, item: str) -> tuple[str, str]:
+    """The app and the name of a schedule that is given by its id, its name, or both as `app/name`."""
     app, separator, name = item.partition("/")
-    if not separator:
-        raise UnknownSchedule(f"there is no {item!r}")
-    return app, name
+    if separator:
+        return app, name
+    if item.isdecimal() and item.isascii() and len(item) <= MOST_DIGITS:
+        found = list(schedule_reader.by_ids(tx, doing.namespace, [int(item)]).values())
+    else:
+        found = [row for row in schedule_reader.schedules(tx, doing.namespace, None, item) if row.name == item]
+    if len(found) > 1:
+        apps = ", ".join(row.app for row in found)
+        raise AmbiguousSchedule(f"the apps {apps} have a schedule {item}: write APP/{item}, or use an id")
+    if not found or found[0].removed_at is not None:
+        raise UnknownSchedule(f"there is no schedule {item!r}")
+    return found[0].app, found[0].name
+
+
+def _job(tx: Tx, doing: Doing, item: str) -> tuple[str, str]:
+    """The same for a job."""
+    app, separator, name = item.partition("/")
+    if separator:
+        return app, name
+    found = definition_reader.find(tx, doing.namespace, item)
+    if found is None or found.deleted_at is not None:
+        raise UnknownJob(f"there is no job {item!r}")
+    return found.app, found.name
+
+
+class AmbiguousSchedule(UsageError):
+    code = "ambiguous_name"
 
 
 def _new_id(tx: Tx, doing: Doing, item: str) -> str:

@@ -19,15 +19,19 @@ from rota.domain.errors import TooMany, UsageError
 from rota.ids import LAST_ID
 from rota.ops.action_items import Doing, Done, act
 from rota.ops.audit import audit
-from rota.store import action_reader, execution_reader, reader, run_reader, schedule_reader
+from rota.store import action_reader, definition_reader, execution_reader, run_reader, schedule_reader
 from rota.store.action_reader import ActionRow
+from rota.store.definition_reader import JobFilter
 from rota.store.event_reader import EventFilter, events
 from rota.store.execution_reader import Criteria, Where
 from rota.store.port import Tx, View
 from rota.store.run_reader import RunFilter
 from rota.store.scan import Budget
+from rota.store.schedule_reader import ScheduleFilter
 
 prepare(Criteria)
+prepare(JobFilter)
+prepare(ScheduleFilter)
 PAGE = 1000
 MOST_PREVIEWED = 10_000
 BUDGET = Budget(20_000, 1.0)
@@ -229,12 +233,30 @@ def _more(view: View, row: _Selection, mark: str | None, most: int) -> tuple[lis
             rows, reached = events(view, row.namespace, EventFilter(**{**given, **_bounds(row, mark, most)}))
             return _page([one.id for one in rows], mark, min(most, PAGE), reached)
         case "schedules":
-            named = schedule_reader.schedules(view, row.namespace, given.get("app"), given.get("name"))
-            return sorted(f"{one.app}/{one.name}" for one in named if one.created_at <= row.as_of), None, False
+            return _schedules(view, row, mark)
         case _:
-            jobs = [one for one in reader.jobs(view, row.namespace) if given.get("app") in (None, one.app)]
-            prefix = given.get("name", "")
-            return sorted(f"{one.app}/{one.name}" for one in jobs if one.name.startswith(prefix)), None, False
+            return _jobs(view, row, mark)
+
+
+def _schedules(view: View, row: _Selection, mark: str | None) -> tuple[list[str], str | None, bool]:
+    wanted = msgspec.convert(row.filter, ScheduleFilter)
+    place = None if mark is None else msgspec.json.decode(mark, type=tuple[str, str])
+    rows = schedule_reader.listed(view, row.namespace, place, PAGE, is_down=False)
+    made = schedule_reader.by_ids(view, row.namespace, [one.id for one in rows if wanted.fits(one)])
+    found = [f"{one.app}/{one.name}" for one in made.values() if one.created_at <= row.as_of]
+    return sorted(found), _mark(rows[-1].name, rows[-1].app) if rows else mark, len(rows) == PAGE
+
+
+def _jobs(view: View, row: _Selection, mark: str | None) -> tuple[list[str], str | None, bool]:
+    wanted = msgspec.convert(row.filter, JobFilter)
+    place = None if mark is None else msgspec.json.decode(mark, type=list[str])
+    rows = definition_reader.jobs(view, row.namespace, place, PAGE, prefix=wanted.name or "")
+    found = [f"{one.app}/{one.name}" for one in rows if wanted.fits(one) and one.made_at <= row.as_of]
+    return sorted(found), _mark(rows[-1].name, rows[-1].app, rows[-1].id) if rows else mark, len(rows) == PAGE
+
+
+def _mark(*place: str) -> str:
+    return msgspec.json.encode(place).decode()
 
 
 def _executions(
@@ -262,7 +284,8 @@ def _runs(
 
 
 def _bounds(row: _Selection, mark: str | None, most: int) -> dict[str, Any]:
-    return {"before": mark or LAST_ID, "limit": min(most, PAGE), "until": row.as_of + 1, "budget": BUDGET.rows}
+    until = min(row.filter.get("until", row.as_of + 1), row.as_of + 1)
+    return {"before": mark or LAST_ID, "limit": min(most, PAGE), "until": until, "budget": BUDGET.rows}
 
 
 def _page(ids: list[str], mark: str | None, limit: int, reached: str | None) -> tuple[list[str], str | None, bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -113,6 +114,31 @@ class TemplateRow(msgspec.Struct, frozen=True, array_like=True):
     created_at: int
     created_by: str
     updated_at: int
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list. `name` is the start of a name; of the tags all must be there. None means any."""
+
+    name: str | None = None
+    app: Sequence[str] | None = None
+    state: Sequence[str] | None = None
+    origin: Sequence[str] | None = None
+    queue: Sequence[str] | None = None
+    tag: Sequence[str] | None = None
+
+    def fits(self, row: JobRow) -> bool:
+        """Workflows are no jobs here."""
+        about = row.about
+        tags = [] if row.source is None else msgspec.json.decode(row.source, type=dict[str, Any]).get("tags") or []
+        return (
+            about.target.get("kind") != "workflow"
+            and row.name.startswith(self.name or "")
+            and (self.app is None or row.app in self.app)
+            and (self.state is None or row.state in self.state)
+            and (self.origin is None or row.origin in self.origin)
+            and (self.queue is None or about.queue in self.queue)
+            and (self.tag is None or set(self.tag) <= set(tags))
+        )
 
 
 def find(view: View, namespace: str, reference: str, app: str | None = None) -> JobRow | None:

@@ -13,8 +13,8 @@ def executions(view: View, namespace: str, ids: Sequence[str]) -> list[Execution
     return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids)) if ids else []
 
 
-def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[str]:
-    """Those of the executions, each with its namespace, that have ended or are no longer there."""
+def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the executions, each with its namespace, that have ended or are not there."""
     ids = [id for _, id in waited]
     rows = view.rows("unended_of", rows=list(waited), lowest=min(ids), highest=max(ids)) if ids else []
-    return set(ids) - {row[0] for row in rows}
+    return set(waited) - {(str(row[0]), str(row[1])) for row in rows}

@@ -59,6 +59,26 @@ class ListedRow(msgspec.Struct, frozen=True, array_like=True):
     paused_at: int | None
 
 
+class ScheduleFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which schedules to list. `name` is the start of a name. None means any."""
+
+    name: str | None = None
+    app: str | None = None
+    job: str | None = None
+    state: str | None = None
+    """`active` or `paused`."""
+    origin: str | None = None
+
+    def fits(self, row: ListedRow) -> bool:
+        return (
+            row.name.startswith(self.name or "")
+            and self.app in (None, row.app)
+            and self.job in (None, row.job)
+            and self.state in (None, "active" if row.paused_at is None else "paused")
+            and self.origin in (None, row.origin)
+        )
+
+
 class TickRow(msgspec.Struct, frozen=True, array_like=True):
     """The outcome of a tick, or of `count` ticks from `at` to `until`, and of the execution that it started."""
 

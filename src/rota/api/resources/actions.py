@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 
-from rota.api import listing, problem
+from rota.api import listing, named, problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Flaw, Problem
-from rota.api.query import Page
+from rota.api.query import Page, moment
+from rota.api.resources.runs import STATUSES as RUN_STATUSES
 from rota.api.route import BASE, NoQuery, Route
+from rota.api.waiting import wait_s
 from rota.domain import action as rules
-from rota.domain import duration, rank
+from rota.domain import rank
 from rota.domain.access import Scope
 from rota.domain.action import ENDED, MOST_IDS
 from rota.domain.decoding import prepare
@@ -31,7 +34,8 @@ from rota.store.port import Tx
 from rota.views import action as views
 from rota.views.action import Action
 
-LONGEST_WAIT_S = 60.0
+STARTING = ("replay", "retry", "backfill")
+"""Actions that start executions."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 prepare(Moment)
 
@@ -82,11 +86,15 @@ class Changed(msgspec.Struct, frozen=True):
 
 async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
     request = _request(call, body)
+    if body.action in STARTING:
+        named.check_is_unlimited(call)
     id = call.services.ids.new()
     if body.ids is not None:
         items = _items(body)
 
         def show_all(tx: Tx, done: list[Done]) -> Answer:
+            if call.is_dry_run:
+                return shown({"dryRun": True, "would": {"items": done}})
             return shown(Results(id, "done", done))
 
         return await call.act(show_all, ops.act_on, call.namespace, id, request, items, call.actor)
@@ -122,10 +130,7 @@ async def list_actions(call: Call, page: Page) -> Answer:
 
 
 async def get(call: Call, asked: WaitQuery) -> Answer:
-    wait_s = 0.0 if asked.wait is None else duration.seconds(asked.wait, "wait")
-    if wait_s > LONGEST_WAIT_S:
-        raise Problem("bad_parameter", f"wait is at most {LONGEST_WAIT_S:g} s")
-    until = call.services.clock.monotonic() + wait_s
+    until = call.services.clock.monotonic() + (wait_s(asked.wait) or 0.0)
     while True:
         row = await call.read(action_reader.action, call.namespace, call.path["action"])
         if row is None:
@@ -134,6 +139,7 @@ async def get(call: Call, asked: WaitQuery) -> Answer:
         if row.status in ENDED or left <= 0 or call.services.is_draining:
             return shown(views.action(row))
         await asyncio.sleep(min(0.2, left))
+        await call.check_token()
 
 
 async def cancel(call: Call, asked: NoQuery) -> Answer:
@@ -162,7 +168,7 @@ def _request(call: Call, body: ActionIn) -> Request:
         raise Problem(
             "missing_field", "atMost is missing: say how many may be touched", flaws=[_flaw("missing_field", "atMost")]
         )
-    found = _filter(body.on, body.filter)
+    found = _filter(call, body.on, body.filter)
     return Request(**about, filter=found, at_most=body.at_most, as_of=as_of, rate=body.rate)
 
 
@@ -173,15 +179,29 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "worker": "worker", "schedule": "schedule", "run": "run", "parent": "parent", "replayOf": "replay_of",
         "key": "key", "actor": "actor", "dead": "dead", "id": "id", "fingerprint": "fingerprint",
     },
-    "runs": {"workflow": "workflow", "app": "app", "status": "status", "createdFrom": "since"},
-    "events": {"name": "name", "subject": "subject", "from": "since"},
-    "schedules": {"app": "app", "name": "name"},
-    "jobs": {"app": "app", "name": "name"},
+    "runs": {
+        "workflow": "workflow", "app": "app", "status": "status", "createdFrom": "since", "createdTo": "until",
+        "parent": "parent",
+    },
+    "events": {"name": "name", "subject": "subject", "from": "since", "to": "until"},
+    "schedules": {"name": "name", "app": "app", "job": "job", "state": "state", "origin": "origin"},
+    "jobs": {"name": "name", "app": "app", "state": "state", "origin": "origin", "queue": "queue", "tag": "tag"},
 }  # fmt: skip
-_TIMES = {"created_from", "created_to", "since"}
+"""The members of a filter: the parameters of the list, and their names in Python."""
+_TIMES = {"created_from", "created_to", "since", "until"}
+_ONE = {"executions": {"error", "dead"}, "jobs": {"name"}}
+"""Members that are one value; the others of these targets may be a list."""
+_CHOICES: dict[tuple[str, str], Collection[str]] = {
+    ("executions", "status"): list(Status),
+    ("runs", "status"): RUN_STATUSES,
+    ("schedules", "state"): ("active", "paused"),
+    ("schedules", "origin"): ("code", "api", "run_time"),
+    ("jobs", "state"): ("active", "paused"),
+    ("jobs", "origin"): ("code", "api", "file"),
+}
 
 
-def _filter(target: str, given: dict[str, Any]) -> dict[str, Any]:
+def _filter(call: Call, target: str, given: dict[str, Any]) -> dict[str, Any]:
     """The members of a filter by their names in Python, checked."""
     known, found = _MEMBERS[target], dict[str, Any]()
     for name, value in given.items():
@@ -190,27 +210,27 @@ def _filter(target: str, given: dict[str, Any]) -> dict[str, Any]:
             raise Problem("unknown_field", words, flaws=[Flaw("unknown_field", words, pointer=f"/filter/{name[:64]}")])
         member = known[name]
         if member in _TIMES:
-            found[member] = _time(name, value)
-        elif target == "executions" and member not in ("error", "dead"):
-            values = value if isinstance(value, list) else [value]
-            if not values or not all(isinstance(one, str) for one in values):
+            found[member] = _time(call, f"filter/{name}", value)
+        elif target in _ONE and member not in _ONE[target]:
+            found[member] = value if isinstance(value, list) else [value]
+            if not found[member] or not all(isinstance(one, str) for one in found[member]):
                 raise _bad(f"filter/{name}", f"{name} is a text, or a list of texts")
-            if member == "status" and (bad := [one for one in values if one not in list(Status)]):
-                raise _bad(f"filter/{name}", f"there is no status {bad[0][:64]!r}")
-            found[member] = values
         elif not isinstance(value, bool if member == "dead" else str):
             raise _bad(f"filter/{name}", f"{name} must be {'true or false' if member == 'dead' else 'a text'}")
         else:
             found[member] = value
+        choices = _CHOICES.get((target, member))
+        values = found[member] if isinstance(found[member], list) else [found[member]]
+        if choices is not None and (bad := [one for one in values if one not in choices]):
+            raise _bad(f"filter/{name}", f"there is no {name} {bad[0][:64]!r}; there are {', '.join(choices)}")
     return found
 
 
-def _time(name: str, value: object) -> int:
+def _time(call: Call, place: str, value: object) -> int:
     try:
-        found: datetime = msgspec.convert(value, Moment)
-        return instant(found)
-    except msgspec.ValidationError:
-        raise _bad(f"filter/{name}", f"{name} must be a time with a zone, such as 2026-01-31T08:00:00Z") from None
+        return instant(moment(value if isinstance(value, str) else "", call.services.clock.now()))
+    except ValueError as error:
+        raise _bad(place, str(error)) from None
 
 
 def _options(call: Call, body: ActionIn) -> dict[str, Any]:
@@ -244,7 +264,8 @@ def _backfill(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     most = given.get("most", 1000)
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 10_000:
         raise _bad("options/most", "most is a number from 1 to 10,000")
-    return {"from": _time("from", given["from"]), "to": _time("to", given["to"]), "most": most}
+    ends = {name: _time(call, f"options/{name}", given[name]) for name in ("from", "to")}
+    return {**ends, "most": most}
 
 
 def _items(body: ActionIn) -> list[str]:

@@ -18,7 +18,6 @@ from rota.api.quotas import Admitted
 from rota.api.route import BASE, Route
 from rota.api.waiting import Waits, wait_s
 from rota.domain.access import Scope
-from rota.domain.status import TERMINAL
 from rota.ops import enqueue as ops
 from rota.ops.submission import Accepted
 from rota.store.port import Tx
@@ -50,7 +49,7 @@ async def enqueue(call: Call, query: EnqueueQuery) -> Answer:
     is_many = data.lstrip()[:1] == b"["
     if not is_many and len(data) > most:
         raise body.too_large(most)
-    body.check_json(data)
+    await body.check(data, MOST_ITEMS, most)
     if is_many:
         return await _many(call, ingest, data, query)
     wanted = decoded(data)
@@ -107,15 +106,14 @@ async def _waited(call: Call, ingest: Ingest, order: Order, wait: float, headers
     """The execution in full, once it has ended or the time is over."""
     waits = call.services.part(Waits)
     # The id is known before the commit: an end that comes at once is not missed.
-    with waits.on(call.namespace, order.item.id, call.check_token) as new:
+    with waits.on(call.namespace, order.item.id, call) as new:
         (accepted,) = await ingest.submit([order])
         if accepted.id == order.item.id:
             await new.ended(wait)
     if accepted.id != order.item.id:
-        with waits.on(call.namespace, accepted.id, call.check_token) as other:
-            found = await call.read(execution.execution, call.namespace, accepted.id)
-            if found.status not in TERMINAL:
-                await other.ended(wait)
+        with waits.on(call.namespace, accepted.id, call) as other:
+            await other.look()
+            await other.ended(wait)
     found = await call.read(execution.execution, call.namespace, accepted.id)
     # `created` is no member of an execution, but of the answer to an enqueue.
     text = f'{to_json(found)[:-1]}, "created": {"true" if accepted.created else "false"}}}'

@@ -10,12 +10,12 @@ from typing import Literal
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import listing, ndjson
+from rota.api import listing, named, ndjson
 from rota.api.answer import JSON, NDJSON, Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
 from rota.api.line_answers import LineAnswer
-from rota.api.problem import Flaw, Problem, bad_parameter
+from rota.api.problem import Flaw, bad_parameter
 from rota.api.query import Page
 from rota.api.quotas import Admitted, QuotaKeeper
 from rota.api.route import BASE, NoQuery, Route
@@ -101,9 +101,7 @@ class EmitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def emit_events(call: Call, query: EmitQuery) -> Answer:
-    if call.grant.jobs is not None or call.grant.queues is not None:
-        words = f"{call.grant.actor} is limited to some jobs or queues, and an event may start any job: it may not emit"
-        raise Problem("wrong_scope", words)
+    named.check_is_unlimited(call)
     media = bodies.check_media(call.headers, (JSON, NDJSON))
     if media == NDJSON:
         return await ndjson.ingest(call, EventLines(call), with_ids=query.answer == "ids")
@@ -111,12 +109,13 @@ async def emit_events(call: Call, query: EmitQuery) -> Answer:
         words = f"answer=ids is for a body of {NDJSON}"
         raise bad_parameter("answer", words)
     data = await call.read_body(bodies.MOST_OF_MANY)
-    bodies.check_json(data)
-    if data.lstrip()[:1] == b"[":
-        return await _emit_many(call, data)
     most = call.services.settings.max_payload_bytes + bodies.ROOM_BESIDE_PAYLOAD
-    if len(data) > most:
+    is_many = data.lstrip()[:1] == b"["
+    if not is_many and len(data) > most:
         raise bodies.too_large(most)
+    await bodies.check(data, MOST_EVENTS, most)
+    if is_many:
+        return await _emit_many(call, data)
     return await _emit_one(call, data)
 
 
@@ -145,6 +144,7 @@ async def one_event(call: Call, query: NoQuery) -> Answer:
 
 
 async def replay(call: Call, query: NoQuery, body: Replay | None) -> Answer:
+    named.check_is_unlimited(call)
     id = call.path["event"]
     if body is not None and body.force:
         new_id = call.services.ids.new()

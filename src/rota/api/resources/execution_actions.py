@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rota.api import body as bodies
+from rota.api import named
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.execution_filter import instant
@@ -87,7 +88,12 @@ async def patch(call: Call, query: NoQuery, body: ExecutionPatch) -> Answer:
     def show(tx: Tx, changed: bool) -> Answer:
         return shown(execution.execution(tx, call.namespace, id, LAST_ATTEMPTS))
 
-    return await call.act(show, move_in_line, call.namespace, id, move, call.actor)
+    def op(tx: Tx) -> bool:
+        if body.queue is not None:
+            _check_may_place(call, tx, body.queue)
+        return move_in_line(tx, call.namespace, id, move, call.actor)
+
+    return await call.act(show, op)
 
 
 async def cancel(call: Call, query: NoQuery, body: CancelBody | None) -> Answer:
@@ -117,6 +123,7 @@ async def replay(call: Call, query: NoQuery, body: ReplayBody | None) -> Answer:
     most_bytes = call.services.settings.max_payload_bytes
 
     def op(tx: Tx) -> str:
+        _check_may_place(call, tx, given.queue)
         text = _arguments(tx, call.namespace, id, bytes(given.arguments), most_bytes)
         request = msgspec.structs.replace(wanted, arguments=text)
         return control.repeat(tx, call.namespace, id, new_id, call.actor, request)
@@ -138,6 +145,13 @@ async def discard(call: Call, query: NoQuery) -> Answer:
         return shown(ExecutionChange(id, done[0], done[1] > 0))
 
     return await call.act(show, op)
+
+
+def _check_may_place(call: Call, tx: Tx, queue: str | None) -> None:
+    """Refuses a token that may not enqueue for the job of this execution, or for the queue."""
+    if call.grant.jobs is not None or call.grant.queues is not None:
+        row = reader.execution(tx, call.namespace, call.path["execution"])
+        named.check_may_enqueue(call, row.job, queue or row.queue)
 
 
 def _arguments(tx: Tx, namespace: str, id: str, raw: bytes, most_bytes: int) -> str | None:

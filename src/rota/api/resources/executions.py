@@ -17,7 +17,7 @@ from rota.api.query import Limit, Page, Paged
 from rota.api.route import OF_OWN, Access, Route
 from rota.api.waiting import Waits, wait_s
 from rota.domain.access import Scope
-from rota.domain.status import TERMINAL, Status
+from rota.domain.status import Status
 from rota.ids import is_id
 from rota.store import execution_reader, reader
 from rota.store.execution_reader import Criteria, RankKey, Where
@@ -81,13 +81,13 @@ async def children(call: Call, query: ChildrenQuery) -> Answer:
 async def execution_(call: Call, query: OneQuery) -> Answer:
     listing.names(ExecutionDetail, query.fields)
     id, seconds = call.path["execution"], wait_s(query.wait)
+    if seconds:
+        with call.services.part(Waits).on(call.namespace, reader.known(id), call) as wait:
+            if owner(call) is not None:
+                await call.read(check_owner, call.namespace, id, owner(call))
+            await wait.look()
+            await wait.ended(seconds)
     found = await call.read(_one, call.namespace, id, owner(call))
-    if seconds and found.status not in TERMINAL:
-        with call.services.part(Waits).on(call.namespace, found.execution_id, call.check_token) as wait:
-            found = await call.read(_one, call.namespace, id, owner(call))
-            if found.status not in TERMINAL:
-                await wait.ended(seconds)
-        found = await call.read(_one, call.namespace, id, owner(call))
     return shown(listing.only(found, ExecutionDetail, query.fields))
 
 

@@ -17,12 +17,11 @@ from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.route import Route
 from rota.domain.access import Scope
-from rota.executors import kinds
 from rota.ids import is_id
 from rota.ops import job_definitions
 from rota.ops.job_definitions import JobToStore, Written
 from rota.store import definition_reader as reader
-from rota.store.definition_reader import JobRow
+from rota.store.definition_reader import JobFilter, JobRow
 from rota.store.port import Tx, View
 from rota.views import job_detail
 from rota.views.job_detail import Job, JobInFull
@@ -98,6 +97,7 @@ def _page(
     view: View, namespace: str, query: JobsQuery, after: list[str] | None, *, is_down: bool, is_deleted: bool
 ) -> tuple[list[JobRow], list[str] | None, bool]:
     """The rows of a page; how far it looked, if that is further than its last row; and whether there may be more."""
+    filters = JobFilter(app=query.app, state=query.state, origin=query.origin, queue=query.queue, tag=query.tag)
     found: list[JobRow] = []
     scanned, position = 0, after
     while scanned < MOST_SCANNED:
@@ -106,7 +106,7 @@ def _page(
             view, namespace, position, most, prefix=query.name or "", is_down=is_down, is_deleted=is_deleted
         )
         for row in rows:
-            if _fits(row, query):
+            if filters.fits(row):
                 if len(found) == query.limit:
                     return found, None, True
                 found.append(row)
@@ -114,19 +114,6 @@ def _page(
             return found, None, False
         scanned, position = scanned + len(rows), _row_key(rows[-1])
     return found, position, True
-
-
-def _fits(row: JobRow, query: JobsQuery) -> bool:
-    about = row.about
-    tags = [] if row.source is None else msgspec.json.decode(row.source, type=dict[str, Any]).get("tags") or []
-    return (
-        about.target.get("kind") != kinds.WORKFLOW
-        and (query.app is None or row.app in query.app)
-        and (query.state is None or row.state in query.state)
-        and (query.origin is None or row.origin in query.origin)
-        and (query.queue is None or about.queue in query.queue)
-        and (query.tag is None or set(query.tag) <= set(tags))
-    )
 
 
 async def create(call: Call, query: WriteQuery, body: JobBody) -> Answer:

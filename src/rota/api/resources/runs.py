@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import listing
+from rota.api import listing, named
 from rota.api.answer import Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
@@ -153,6 +153,7 @@ async def resume(call: Call, query: NoQuery, body: Nothing | None) -> Answer:
 
 
 async def retry(call: Call, query: NoQuery, body: Retry | None) -> Answer:
+    named.check_is_unlimited(call)
     wanted = body or Retry()
     arguments = bytes(wanted.arguments).strip()
     if arguments and not arguments.startswith(b"{"):

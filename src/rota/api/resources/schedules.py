@@ -36,7 +36,7 @@ from rota.ops.submission import Header, Item
 from rota.store import job_lookup, reader, schedule_reader
 from rota.store.job_lookup import FoundJob
 from rota.store.port import Tx, View
-from rota.store.schedule_reader import ListedRow, ScheduleRow
+from rota.store.schedule_reader import ScheduleFilter, ScheduleRow
 from rota.views import schedule as views
 from rota.views import schedule_detail as details
 from rota.views.schedule import Schedule
@@ -183,12 +183,13 @@ def find(view: View, namespace: str, thing: str, app: str | None) -> ScheduleRow
 def _page(view: View, namespace: str, query: ScheduleQuery, key: list[str] | None, is_down: bool) -> _Found:
     """Looks at `MOST_LOOKED_AT` rows at most, and says how far it came."""
     place = (key[0], key[1]) if key is not None and len(key) == 2 else None
-    chunk = query.limit + 1 if query == _unfiltered(query) else max(CHUNK, query.limit + 1)
+    wanted = ScheduleFilter(name=query.name, app=query.app, job=query.job, state=query.state, origin=query.origin)
+    chunk = query.limit + 1 if wanted == ScheduleFilter() else max(CHUNK, query.limit + 1)
     ids: list[int] = []
     looked_at, has_rest = 0, True
     while has_rest and len(ids) <= query.limit and looked_at < MOST_LOOKED_AT:
         rows = schedule_reader.listed(view, namespace, place, chunk, is_down=is_down)
-        ids += [row.id for row in rows if _fits(row, query)]
+        ids += [row.id for row in rows if wanted.fits(row)]
         looked_at, has_rest = looked_at + len(rows), len(rows) == chunk
         place = (rows[-1].name, rows[-1].app) if rows else place
     has_more = len(ids) > query.limit
@@ -196,21 +197,6 @@ def _page(view: View, namespace: str, query: ScheduleQuery, key: list[str] | Non
     items = [views.of_row(view, known[id]) for id in ids[: query.limit] if id in known]
     scanned_to = list(place) if has_rest and not has_more and place is not None else None
     return _Found(items, has_more or scanned_to is not None, scanned_to)
-
-
-def _unfiltered(query: ScheduleQuery) -> ScheduleQuery:
-    return msgspec.structs.replace(query, name=None, app=None, job=None, state=None, origin=None)
-
-
-def _fits(row: ListedRow, query: ScheduleQuery) -> bool:
-    state = "active" if row.paused_at is None else "paused"
-    return (
-        row.name.startswith(query.name or "")
-        and query.app in (None, row.app)
-        and query.job in (None, row.job)
-        and query.state in (None, state)
-        and query.origin in (None, row.origin)
-    )
 
 
 def _create(tx: Tx, namespace: str, body: NewSchedule, most_bytes: int, actor: Actor) -> ScheduleRow:

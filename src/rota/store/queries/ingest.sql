@@ -1,6 +1,6 @@
 -- name: unended_of
 -- With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
-SELECT x.id FROM EACH(:rows, namespace text, id uuid) e
+SELECT x.namespace, x.id FROM EACH(:rows, namespace text, id uuid) e
 JOIN execution x ON x.id = e.id AND x.namespace = e.namespace
 WHERE x.id >= :lowest AND x.id <= :highest
   AND NOT EXISTS (SELECT 1 FROM finished f WHERE f.id = e.id AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest)

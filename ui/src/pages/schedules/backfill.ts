@@ -18,8 +18,8 @@ export async function backfill(schedule: Schedule, from: string, to: string, dry
       ids: [`${schedule.app}/${schedule.name}`],
       options: { from, to, most: MOST },
     },
-  })) as { items?: Result[] };
-  const result = answer.items?.[0];
+  })) as { items?: Result[]; would?: { items?: Result[] } };
+  const result = (answer.would ?? answer).items?.[0];
   if (result?.error) throw new Error(result.error);
   return result?.started ?? 0;
 }
