@@ -1,6 +1,6 @@
 """The rules of style that a program can check: functions of a path and a source that return findings.
 
-Paths are relative to the repository, so that a rule can tell the room a file is in (`src/rota/<room>/…`).
+Paths are relative to the repository, so that a rule can tell the package a file is in (`src/rota/<package>/…`).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -24,6 +25,12 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """Most rules look at every file, and parsing takes longer than looking."""
+    return ast.parse(source)
 
 
 # --- SQL ------------------------------------------------------------------------------------------
@@ -45,20 +52,20 @@ _EXECUTE = {"execute", "executemany", "executescript", "copy"}
 
 def sql_outside_store(path: str, source: str) -> list[Finding]:
     """Only the store speaks SQL."""
-    if _room(path) == "store":
+    if _package(path) == "store":
         return []
     return [
         Finding(path, node.lineno, f"SQL outside store/: {_shortened(text)}")
-        for node, text in _strings(ast.parse(source))
+        for node, text in _strings(parsed(source))
         if _SQL.search(text)
     ]
 
 
 def glued_sql(path: str, source: str) -> list[Finding]:
     """SQL is never put together from pieces: values are parameters, statements have names."""
-    if _room(path) != "store":
+    if _package(path) != "store":
         return []
-    tree = ast.parse(source)
+    tree = parsed(source)
     suspects: list[ast.expr] = [node.args[0] for node in _calls_of(tree, _EXECUTE) if node.args]
     glued = {node.lineno: node for node in suspects if _is_glued(node)}
     for node in ast.walk(tree):
@@ -93,7 +100,7 @@ def statements(files: Mapping[str, str], sources: Mapping[str, str]) -> list[Fin
     used = {
         node.value
         for source in sources.values()
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     findings = []
@@ -132,7 +139,7 @@ def clock_and_randomness(path: str, source: str) -> list[Finding]:
     """Time and chance come from a `Clock`, so that tests and the simulator can decide them."""
     if path == "src/rota/clock.py":
         return []
-    tree = ast.parse(source)
+    tree = parsed(source)
     findings = {
         Finding(path, line, f"{name} outside clock.py")
         for line, name in _imported(tree)
@@ -144,14 +151,14 @@ def clock_and_randomness(path: str, source: str) -> list[Finding]:
     return sorted(findings)
 
 
-def asyncio_in_sync_rooms(path: str, source: str) -> list[Finding]:
+def asyncio_in_synchronous_packages(path: str, source: str) -> list[Finding]:
     """Policy and operations have one colour: plain functions."""
-    room = _room(path)
-    if room not in {"domain", "store", "ops"}:
+    package = _package(path)
+    if package not in {"domain", "store", "ops"}:
         return []
     return [
-        Finding(path, line, f"{name} in {room}/")
-        for line, name in _imported(ast.parse(source))
+        Finding(path, line, f"{name} in {package}/")
+        for line, name in _imported(parsed(source))
         if name.split(".")[0] in {"asyncio", "anyio", "uvloop"}
     ]
 
@@ -168,11 +175,11 @@ _PURE_MODULES = frozenset(_PURE.split())
 
 def impure_domain(path: str, source: str) -> list[Finding]:
     """The domain imports itself, msgspec and what only computes."""
-    if _room(path) != "domain":
+    if _package(path) != "domain":
         return []
     return [
         Finding(path, line, f"{name} in domain/, which is pure")
-        for line, name in _imported(ast.parse(source), path)
+        for line, name in _imported(parsed(source), path)
         if not any(name == pure or name.startswith(f"{pure}.") for pure in _PURE_MODULES)
     ]
 
@@ -182,7 +189,7 @@ def impure_domain(path: str, source: str) -> list[Finding]:
 
 def late_types(sources: Mapping[str, str]) -> list[Finding]:
     """A function decodes only types that some module has prepared: `domain/decoding.py` says why."""
-    trees = {path: ast.parse(source) for path, source in sources.items()}
+    trees = {path: parsed(source) for path, source in sources.items()}
     prepared = {
         name
         for tree in trees.values()
@@ -224,7 +231,7 @@ def too_long(path: str, source: str) -> list[Finding]:
     findings = []
     if (count := len(source.splitlines())) > MAX_FILE_LINES:
         findings.append(Finding(path, 1, f"file of {count} lines, more than {MAX_FILE_LINES}"))
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, _FUNCTION) and (count := _last_line(node) - node.lineno + 1) > MAX_FUNCTION_LINES:
             message = f"function {node.name} of {count} lines, more than {MAX_FUNCTION_LINES}"
             findings.append(Finding(path, node.lineno, message))
@@ -236,12 +243,12 @@ _LAZY = re.compile(r"#\s*lazy:\s*\S")
 
 def import_in_function(path: str, source: str) -> list[Finding]:
     """Imports stand at the top, unless a comment on the line or above says why not."""
-    if _room(path) == "cli":
+    if _package(path) == "cli":
         return []
     lines = ["", *source.splitlines()]
     found = {
         node.lineno: node
-        for function in ast.walk(ast.parse(source))
+        for function in ast.walk(parsed(source))
         if isinstance(function, _FUNCTION)
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
@@ -287,7 +294,7 @@ _SLEEP_REASON = re.compile(r"#\s*sleep:\s*\S")
 
 def sleeping_tests(path: str, source: str) -> list[Finding]:
     """Tests wait for signals; a sleep is either too short or too long."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     lines = ["", *source.splitlines()]
     names = _names(tree)
     return [
@@ -312,7 +319,7 @@ def _is_nonzero_constant(arguments: list[ast.expr]) -> bool:
 # --- Reading source -------------------------------------------------------------------------------
 
 
-def _room(path: str) -> str:
+def _package(path: str) -> str:
     """The folder or module directly below `src/rota`."""
     parts = PurePosixPath(path).parts
     return parts[2] if parts[:2] == ("src", "rota") and len(parts) > 2 else ""

@@ -15,6 +15,7 @@ import pytest
 from tests.tidy import rules
 from tests.tidy.rules import Finding
 
+pytestmark = pytest.mark.xdist_group("tidy")  # Each file is read and parsed once.
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 Rule = Callable[[str, str], list[Finding]]
@@ -82,7 +83,7 @@ def test_time_and_chance_come_from_the_clock() -> None:
 
 
 def test_domain_store_and_ops_are_synchronous() -> None:
-    hold(rules.asyncio_in_sync_rooms, "src/rota")
+    hold(rules.asyncio_in_synchronous_packages, "src/rota")
 
 
 def test_the_domain_is_pure() -> None:
@@ -236,10 +237,10 @@ def test_a_given_clock_is_not_found() -> None:
 
 
 @pytest.mark.parametrize("source", ["import asyncio", "from asyncio import Event", "def f():\n import asyncio.queues"])
-def test_asyncio_in_a_synchronous_room_is_found(source: str) -> None:
+def test_asyncio_in_a_synchronous_package_is_found(source: str) -> None:
     for path in (DOMAIN, STORE, OPS):
-        assert len(rules.asyncio_in_sync_rooms(path, source)) == 1
-    assert rules.asyncio_in_sync_rooms("src/rota/engine/loop.py", source) == []
+        assert len(rules.asyncio_in_synchronous_packages(path, source)) == 1
+    assert rules.asyncio_in_synchronous_packages("src/rota/engine/loop.py", source) == []
 
 
 @pytest.mark.parametrize(
