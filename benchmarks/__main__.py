@@ -19,6 +19,7 @@ import msgspec
 import rota
 from benchmarks import (
     crowd,
+    dashboard,
     events,
     executors,
     http,
@@ -63,6 +64,7 @@ SECTIONS: dict[str, Section] = {
     "canvas": canvas.canvas,
     "events": events.events,
     "http": http.http_api,
+    "dashboard": dashboard.dashboard,
     "growth": growth,
 }
 SLOW = {
@@ -79,6 +81,7 @@ SLOW = {
     "canvas",
     "events",
     "http",
+    "dashboard",
     "growth",
 }
 WITH_PEERS = {"peers", "brokers", "timers", "prefork", "canvas"}

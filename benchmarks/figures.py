@@ -71,6 +71,7 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_sleepers(size),
         *_events(size),
         *_http(size),
+        *_dashboard(size),
         *_rota(),
     ]
     for peer in PEERS:
@@ -369,6 +370,24 @@ def _http(size: Size) -> list[Figure]:
         figure("http_waits_cpu", f"{waits}: processor of Rota's server", "% of a core"),
         figure("http_waits_statements", f"{waits}: statements", "per s"),
         figure("http_waits_answered", f"{waits}: a worker runs them; all answered after", "s"),
+    ]
+
+
+def _dashboard(size: Size) -> list[Figure]:
+    def figure(name: str, what: str, unit: str) -> Figure:
+        return Figure(name=name, section="dashboard", what=what, unit=unit, grows=unit != "ms")
+
+    history = f"with {size.pages:,} finished"
+    return [
+        figure("page_executions_p50", f"a page of executions {history}, p50", "ms"),
+        figure("page_executions_p99", f"a page of executions {history}, p99", "ms"),
+        figure("page_overview_p50", f"the overview {history}, p50", "ms"),
+        figure("page_overview_p99", f"the overview {history}, p99", "ms"),
+        figure("page_counts_p50", f"counts by state {history}, p50", "ms"),
+        figure("page_counts_p99", f"counts by state {history}, p99", "ms"),
+        figure("open_none", "drain beside a server without readers", "/s"),
+        figure("open_some", "drain beside ten open Overviews", "/s"),
+        figure("open_share", "drain beside ten open Overviews, of that without", "% of it"),
     ]
 
 

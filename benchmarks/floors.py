@@ -52,8 +52,9 @@ _POSTGRESQL: Floors = {
 }
 _TIMETABLE: Floors = {"next_alike": (200_000, None), "steady_late_p99": (100, None), "herd": (30_000, None)}
 _WORKFLOWS: Floors = {"chain_step": (5, 3), "fan_rate": (10_000, None), "beside_p99": (1_000, None)}
-_SQLITE |= _TIMETABLE | _WORKFLOWS
-_POSTGRESQL |= _TIMETABLE | _WORKFLOWS
+_DASHBOARD: Floors = {"page_executions_p99": (200, None), "page_overview_p99": (300, None), "open_share": (98, None)}
+_SQLITE |= _TIMETABLE | _WORKFLOWS | _DASHBOARD
+_POSTGRESQL |= _TIMETABLE | _WORKFLOWS | _DASHBOARD
 FLOORS: dict[str, Floors] = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 # How many times better than a peer's figure Rota's must be.

@@ -34,7 +34,7 @@ Measured = dict[str, float]
 
 
 def http_api(site: Site, size: Size) -> Samples:
-    with site.fresh() as database, _rota(database) as (server, port):
+    with site.fresh() as database, rota_server(database) as (server, port):
         yield from _single(database, server, port, size)
         yield from _lines(server, port, size)
         yield from _reads(database, port, size)
@@ -103,7 +103,7 @@ def _reads(database: Database, port: int, size: Size) -> Samples:
     }
     took_s: dict[str, list[float]] = {name: [] for name in paths}
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=size.limit_s)
-    with _client("lines", port, size.flood) as enqueuing:
+    with client_of("lines", port, size.flood) as enqueuing:
         while enqueuing.poll() is None or not took_s["counts"]:
             for name, path in paths.items():
                 began = time.perf_counter()
@@ -122,7 +122,7 @@ def _reads(database: Database, port: int, size: Size) -> Samples:
 def _streams(site: Site, size: Size) -> Samples:
     with (
         site.fresh() as database,
-        _rota(database, database.traced()) as (server, port),
+        rota_server(database, database.traced()) as (server, port),
         _held(port, ["/stream"] * size.streams) as client,
     ):
         yield from _while_open("http_streams", database, server, size)
@@ -133,7 +133,7 @@ def _streams(site: Site, size: Size) -> Samples:
 
 def _waits(site: Site, size: Size) -> Samples:
     """Requests that wait for executions; then a worker runs these."""
-    with site.fresh() as database, _rota(database, database.traced()) as (server, port):
+    with site.fresh() as database, rota_server(database, database.traced()) as (server, port):
         ids = [handle.id for handle in database.jobs.noop.enqueue_many([()] * size.callers)]
         before = database.statements()
         with _held(port, [f"/executions/{id}?wait=60s" for id in ids]) as client:
@@ -158,7 +158,7 @@ def _while_open(name: str, database: Database, server: Tree, size: Size) -> Samp
 
 
 @contextmanager
-def _rota(database: Database, environment: dict[str, str] | None = None) -> Iterator[tuple[Tree, int]]:
+def rota_server(database: Database, environment: dict[str, str] | None = None) -> Iterator[tuple[Tree, int]]:
     database.jobs.echo.enqueue(1)
     log = database.folder / "server.log"
     command = [sys.executable, "-m", "rota", "server", "--port", "0"]
@@ -180,7 +180,7 @@ def _bare(database: Database) -> Iterator[tuple[Tree, int]]:
 
 
 @contextmanager
-def _client(what: str, port: int, amount: float) -> Iterator[subprocess.Popen[str]]:
+def client_of(what: str, port: int, amount: float) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "benchmarks.http_clients", what, str(port), str(amount)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -196,7 +196,7 @@ def _client(what: str, port: int, amount: float) -> Iterator[subprocess.Popen[st
 @contextmanager
 def _held(port: int, paths: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     """Requests that are open meanwhile."""
-    with _client("hold", port, 0) as process:
+    with client_of("hold", port, 0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("".join(f"{path}\n" for path in paths) + "\n")
@@ -206,7 +206,7 @@ def _held(port: int, paths: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def _run(what: str, port: int, amount: float) -> Measured:
-    with _client(what, port, amount) as process:
+    with client_of(what, port, amount) as process:
         return _answer(process)
 
 

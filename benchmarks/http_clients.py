@@ -8,11 +8,13 @@ or when its input is closed.
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import resource
 import select
 import socket
 import sys
+import threading
 import time
 
 CONNECTIONS = 64
@@ -22,6 +24,14 @@ BODY = b'{"job":"echo","arguments":{"number":7}}'
 OF_ONE_ADDRESS = 10
 """Streams that one address opens; a server allows a caller only some."""
 LIMIT_S = 120.0
+_METRICS = "created,success,failed,startLatency.p50,startLatency.p95,startLatency.p99,busy,slots"
+OVERVIEW = {
+    "/overview": 2.0,
+    "/outlook": 2.0,
+    "/stats?from=1h&step=60&usual=true&" + "&".join(f"metrics={name}" for name in _METRICS.split(",")): 5.0,
+    "/counts?of=executions&dead=true": 5.0,
+}
+"""The requests of an open Overview while executions end, and the least seconds between two of each."""
 
 
 def single(port: int, seconds: float) -> dict[str, float]:
@@ -88,6 +98,41 @@ def hold(port: int, _: float) -> dict[str, float]:
     return {"count": len(connections), "seconds": time.perf_counter() - began}
 
 
+def watch(port: int, count: float) -> dict[str, float]:
+    """Open Overviews: each keeps a stream, and fetches the parts of the page after a pulse, each in its own interval.
+    Prints a line when all streams are open, and ends when its input is closed."""
+    answered = [0] * int(count)
+    opened = threading.Semaphore(0)
+    for number in range(int(count)):
+        threading.Thread(target=_overview, args=(port, number, answered, opened), daemon=True).start()
+    for _ in answered:
+        assert opened.acquire(timeout=LIMIT_S), "a stream did not open"
+    print("open", flush=True)
+    began = time.perf_counter()
+    sys.stdin.read()
+    return {"count": sum(answered), "seconds": time.perf_counter() - began}
+
+
+def _overview(port: int, number: int, answered: list[int], opened: threading.Semaphore) -> None:
+    address = ("127.0.0.1", port, LIMIT_S, (f"127.0.0.{2 + number}", 0))
+    stream, fetch = (
+        http.client.HTTPConnection(host, to, limit, source) for host, to, limit, source in (address, address)
+    )
+    stream.request("GET", "/api/v1/stream?topics=pulse,changes")
+    events, fetched_at = stream.getresponse(), dict.fromkeys(OVERVIEW, 0.0)
+    opened.release()
+    for line in events:
+        if line.startswith(b"event: pulse"):
+            for path, every_s in OVERVIEW.items():
+                if time.perf_counter() >= fetched_at[path] + every_s:
+                    fetch.request("GET", f"/api/v1{path}")
+                    answer = fetch.getresponse()
+                    assert answer.read()
+                    assert answer.status == 200, path
+                    answered[number] += 1
+                    fetched_at[path] = time.perf_counter()
+
+
 def _head(port: int, method: str, path: str, *headers: str) -> bytes:
     parts = [f"{method} /api/v1{path} HTTP/1.1", f"Host: 127.0.0.1:{port}", *headers, "", ""]
     return "\r\n".join(parts).encode()
@@ -117,6 +162,6 @@ if __name__ == "__main__":
     with contextlib.suppress(ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     what, address, amount = sys.argv[1:]
-    found = {"single": single, "lines": lines, "hold": hold}[what](int(address), float(amount))
+    found = {"single": single, "lines": lines, "hold": hold, "watch": watch}[what](int(address), float(amount))
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({**found, "cpu_s": used.ru_utime + used.ru_stime}))

@@ -70,6 +70,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     """Open streams of one server; it allows 1,000."""
     callers: int
     """Requests that wait for an execution at once."""
+    pages: int
+    """Executions that have ended, of which the dashboard shows some."""
     budget_s: float = 500.0
     """After so long no further round is begun."""
     limit_s: float = 120.0
@@ -125,6 +127,7 @@ FULL = Size(
     flood=1_000_000,
     streams=1_000,
     callers=5_000,
+    pages=1_000_000,
 )
 QUICK = Size(
     rounds=1,
@@ -171,6 +174,7 @@ QUICK = Size(
     flood=100_000,
     streams=1_000,
     callers=1_000,
+    pages=100_000,
 )
 SMOKE = Size(
     rounds=1,
@@ -217,5 +221,6 @@ SMOKE = Size(
     flood=2_000,
     streams=20,
     callers=20,
+    pages=200,
     limit_s=30.0,
 )
