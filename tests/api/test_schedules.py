@@ -89,6 +89,8 @@ async def test_a_patch_may_change_the_trigger_and_the_job(server: Server, client
     assert two.json()["errors"][0]["pointer"] == "/every"
     answer = await client.patch("/schedules/nightly", json={"cron": None, "every": 60, "job": "other"})
     assert (answer.json()["cron"], answer.json()["every"], answer.json()["job"]) == (None, 60, "other")
+    none = await client.patch("/schedules/nightly", json={"job": None})
+    assert (none.status_code, code(none), none.json()["errors"][0]["pointer"]) == (422, "missing_field", "/job")
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [

@@ -7,6 +7,8 @@ from typing import Any, TypeVar, Union
 
 import msgspec
 
+from rota.api.problem import Flaw, Problem
+
 S = TypeVar("S", bound=msgspec.Struct)
 
 
@@ -31,8 +33,15 @@ def patch_of(kind: type[msgspec.Struct], name: str, *, fixed: Collection[str] = 
 
 def patched(current: S, patch: msgspec.Struct) -> S:
     """The definition with the members that the patch names. A member that is null has its default."""
-    defaults = {field.name: field.default for field in msgspec.structs.fields(type(current))}
+    fields = {field.name: field for field in msgspec.structs.fields(type(current))}
     given: dict[str, Any] = msgspec.structs.asdict(patch)
     named = {name: value for name, value in given.items() if value is not msgspec.UNSET}
-    values = {name: defaults[name] if value is None else value for name, value in named.items()}
+    values = {name: _default(fields[name]) if value is None else value for name, value in named.items()}
     return msgspec.structs.replace(current, **values)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.required:
+        words = f"{field.encode_name} has no default, so it cannot be null"
+        raise Problem("missing_field", words, flaws=[Flaw("missing_field", words, pointer=f"/{field.encode_name}")])
+    return field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
