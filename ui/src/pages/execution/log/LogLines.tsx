@@ -5,6 +5,7 @@ import { charWidth } from "./charWidth";
 import { LineView } from "./LineView";
 import css from "./Log.module.css";
 import { HEAD, type Row, rowAt, topsOf, widthOf } from "./lines";
+import { useSelectedRows, withSelected } from "./useSelectedRows";
 
 export interface LogHandle {
   focus: () => void;
@@ -43,8 +44,12 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
     [rows],
   );
   const isAll = rows.length <= ALL;
-  const first = isAll ? 0 : Math.max(0, rowAt(tops, view.top) - OVERSCAN);
-  const last = isAll ? rows.length : Math.min(rows.length, rowAt(tops, view.top + view.tall) + OVERSCAN);
+  const selected = useSelectedRows(box, rows);
+  const drawn = {
+    first: Math.max(0, rowAt(tops, view.top) - OVERSCAN),
+    last: Math.min(rows.length, rowAt(tops, view.top + view.tall) + OVERSCAN),
+  };
+  const { first, last } = isAll ? { first: 0, last: rows.length } : withSelected(drawn, selected);
 
   useEffect(() => {
     const element = box.current;
@@ -102,6 +107,7 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
                 <LineView
                   key={`${row.line.fence}.${row.line.line}`}
                   line={row.line}
+                  index={index}
                   tall={tall}
                   search={search}
                   isMarked={index === marked && search !== ""}
