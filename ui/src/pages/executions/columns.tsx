@@ -8,13 +8,13 @@ import { argumentsInLine } from "../../lib/format";
 import { stored } from "../../lib/stored";
 import type { ExecutionItem } from "./filter";
 import { Reason } from "./Reason";
-import { tookOf } from "./words";
+import { attemptsOf, tookOf } from "./words";
 
 type Cell = Column<ExecutionItem>;
 
 export const FIELDS =
   "executionId,status,job,app,arguments,reason,errorMessage,attemptCount,createdAt,startedAt,completedAt,runAt,why," +
-  "queue,priority,worker,workerId,tags,runId,step,cancelRequestedAt";
+  "queue,priority,worker,workerId,tags,runId,step,cancelRequestedAt,maxAttempts,progress";
 
 const SHOWN = ["arguments", "attempts", "took"] as const;
 const MORE = ["queue", "worker", "tags", "priority", "run", "ended"] as const;
@@ -56,7 +56,7 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       head: "attempts",
       isNumber: true,
       width: 76,
-      cell: (row) => <span className="d2">{row.attemptCount}</span>,
+      cell: (row) => <span className="d2">{attemptsOf(row)}</span>,
     },
     {
       key: "took",
