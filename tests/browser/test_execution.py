@@ -191,4 +191,4 @@ def test_long_names_do_not_widen_the_page(page: Page, shop: Shop, width: int) ->
 @pytest.mark.prove
 def test_an_unknown_id_says_so(page: Page) -> None:
     page.goto(f"/executions/{UNKNOWN}")
-    expect(page.get_by_text(f"There is no execution {UNKNOWN}")).to_be_visible()
+    expect(page.get_by_text(f"No execution starts with {UNKNOWN}")).to_be_visible()

@@ -34,7 +34,7 @@ export default function Execution({ params }: PageProps) {
     <Page title={<Id id={id} />} up={up}>
       {found.error?.status === 404 ? (
         <Empty
-          title={`There is no execution ${shortId(id)}`}
+          title={IS_ID.test(id) ? `There is no execution ${shortId(id)}` : `No execution starts with ${id}`}
           actions={<ButtonLink href="/executions">All executions</ButtonLink>}
         >
           <span>It may have left the history.</span>
@@ -99,12 +99,12 @@ function Shown({ execution, up }: ShownProps) {
   return (
     <Page
       title={
-        <>
-          {execution.job}{" "}
-          <span style={{ fontWeight: 400 }}>
+        <span className="row" style={{ gap: 6 }}>
+          <span className="el">{execution.job}</span>
+          <span className="nw" style={{ fontWeight: 400 }}>
             <Id id={id} />
           </span>
-        </>
+        </span>
       }
       up={up}
       context={<Neighbours id={id} />}
@@ -119,7 +119,7 @@ function Shown({ execution, up }: ShownProps) {
         attempts={attempts}
         chosen={chosen}
         onChoose={choose}
-        job={job.data}
+        job={isEnded && job.data?.version !== execution.version ? undefined : job.data}
         forecast={forecast.data}
       />
       {actions.dialog}

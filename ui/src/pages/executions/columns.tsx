@@ -27,7 +27,7 @@ export const chosen = stored<string>("rota.columns", SHOWN.join(","));
 export function columnsOf(names: string, now: number, href: (id: string) => string): Cell[] {
   const wanted = new Set(names.split(","));
   const all: (Cell & { name?: Choosable })[] = [
-    { key: "state", head: "state", width: 104, cell: (row) => <StateChip status={row.status ?? ""} /> },
+    { key: "state", head: "state", width: 112, cell: (row) => <StateChip status={row.status ?? ""} /> },
     { key: "job", head: "job", width: 150, cell: (row) => <JobLink row={row} href={href} /> },
     {
       key: "arguments",
