@@ -1,3 +1,4 @@
+import { Redirect } from "wouter";
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
 import { ButtonLink } from "../components/Button";
@@ -29,6 +30,9 @@ export default function Execution({ params }: PageProps) {
   );
   const list = url.one("list");
   const up = { label: "Executions", href: list === null || list === "all" ? "/executions" : `/executions?${list}` };
+  const search = useApi("/search", { query: { q: id } }, { enabled: !IS_ID.test(id), keep: false });
+  const starting = search.data?.items.filter(({ kind }) => kind === "execution") ?? [];
+  if (starting.length === 1) return <Redirect to={`/executions/${starting[0]?.id}`} replace />;
   if (found.data !== undefined) return <Shown key={found.data.executionId} execution={found.data} up={up} />;
   return (
     <Page title={<Id id={id} />} up={up}>

@@ -24,16 +24,17 @@ export const CHOOSABLE: readonly Choosable[] = [...SHOWN, ...MORE];
 // The columns that a reader chose, as names with commas.
 export const chosen = stored<string>("rota.columns", SHOWN.join(","));
 
-export function columnsOf(names: string, now: number, href: (id: string) => string): Cell[] {
+// Without room the id gives way: it is on the page of the execution.
+export function columnsOf(names: string, now: number, href: (id: string) => string, isTight: boolean): Cell[] {
   const wanted = new Set(names.split(","));
   const all: (Cell & { name?: Choosable })[] = [
     { key: "state", head: "state", width: 112, cell: (row) => <StateChip status={row.status ?? ""} /> },
-    { key: "job", head: "job", width: 150, cell: (row) => <JobLink row={row} href={href} /> },
+    { key: "job", head: "job", width: "11%", cell: (row) => <JobLink row={row} href={href} /> },
     {
       key: "arguments",
       name: "arguments",
       head: "arguments",
-      width: "17%",
+      width: "15%",
       cell: (row) => (
         <span className="mono d2">{argumentsInLine(row.arguments as Record<string, unknown> | null)}</span>
       ),
@@ -55,7 +56,7 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       name: "attempts",
       head: "attempts",
       isNumber: true,
-      width: 76,
+      width: 68,
       cell: (row) => <span className="d2">{attemptsOf(row)}</span>,
     },
     {
@@ -63,14 +64,14 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       name: "took",
       head: "took",
       isNumber: true,
-      width: 84,
+      width: 80,
       cell: (row) => <Duration seconds={tookOf(row, now)} />,
     },
     {
       key: "created",
       head: "created",
       isNumber: true,
-      width: 108,
+      width: 104,
       sort: "descending",
       cell: (row) => (
         <span className="d2">
@@ -88,7 +89,7 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
     },
     { key: "id", head: "id", width: 98, cell: (row) => <Id id={row.executionId ?? ""} /> },
   ];
-  return all.filter(({ name }) => name === undefined || wanted.has(name));
+  return all.filter(({ key, name }) => (name === undefined || wanted.has(name)) && !(isTight && key === "id"));
 }
 
 function JobLink({ row, href }: { row: ExecutionItem; href: (id: string) => string }) {

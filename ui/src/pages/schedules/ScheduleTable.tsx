@@ -42,7 +42,7 @@ export function ScheduleTable({ schedules, ticks, range, herd, warningsOf, chose
       key: "last",
       head: "last tick",
       cell: (schedule) => <Last schedule={schedule} ticks={of(schedule)} />,
-      width: 124,
+      width: 132,
     },
     { key: "next", head: "next in", cell: (schedule) => <Next schedule={schedule} />, isNumber: true, width: 96 },
     ...(range.span === "list" ? LISTED : [stripColumn(range, of)]),
