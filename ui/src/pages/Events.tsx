@@ -93,8 +93,8 @@ function verdictOf(items: readonly Event[], isFiltered: boolean): string {
 function NoEvents({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No event matches">Names are compared as a whole.</Empty>;
   return (
-    <Empty title="No event was emitted yet">
-      <span>Programs emit events, and so do hooks and watched folders. To try it:</span>
+    <Empty title="Emit the first one">
+      <span>Programs emit events, and so do hooks and watched folders:</span>
       <CopyCommand command="rota emit order.paid id=A-17" />
     </Empty>
   );

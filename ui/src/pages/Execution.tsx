@@ -35,7 +35,11 @@ export default function Execution({ params }: PageProps) {
   if (starting.length === 1) return <Redirect to={`/executions/${starting[0]?.id}`} replace />;
   if (found.data !== undefined) return <Shown key={found.data.executionId} execution={found.data} up={up} />;
   return (
-    <Page title={<Id id={id} />} up={up}>
+    <Page
+      title={<Id id={id} />}
+      up={up}
+      verdict={found.error?.status === 404 ? `No execution ${shortId(id)}` : undefined}
+    >
       {found.error?.status === 404 ? (
         <Empty
           title={IS_ID.test(id) ? `There is no execution ${shortId(id)}` : `No execution starts with ${id}`}

@@ -190,10 +190,8 @@ function NoneFits() {
 
 function NoSchedule() {
   return (
-    <Empty title="There is no schedule yet">
-      <span>
-        A job gets one in code, with cron or every, or here with New schedule… once a worker has registered it.
-      </span>
+    <Empty title="Give a job a schedule">
+      <span>In code, with cron or every; or here with New schedule…, once a worker has registered the job.</span>
       <CopyCommand command={'@app.job(cron="0 3 * * *", tz="Europe/Berlin")'} />
     </Empty>
   );
