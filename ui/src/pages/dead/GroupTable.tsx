@@ -192,7 +192,7 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
             <button type="button" className={css.name} onClick={onToggle}>
               {titleOf(group)}
             </button>{" "}
-            {group.isNew && <Tag>new</Tag>}
+            <Age group={group} />
           </div>
           <div className="el mono d2" title={messageOf(group)}>
             {messageOf(group)}
@@ -225,6 +225,11 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
       )}
     </>
   );
+}
+
+function Age({ group }: { group: ErrorGroup }) {
+  if (group.isNew) return <Tag>new</Tag>;
+  return group.count > 1 ? <Tag>recurring</Tag> : null;
 }
 
 function Jobs({ group }: { group: ErrorGroup }) {
@@ -277,7 +282,7 @@ function Card({ group, isOpen, onToggle, onAsk, members }: GroupProps) {
           <button type="button" className={`${css.name} gr el`} style={{ textAlign: "left" }} onClick={onToggle}>
             {titleOf(group)}
           </button>
-          {group.isNew && <Tag>new</Tag>}
+          <Age group={group} />
           <Icon name={isOpen ? "down" : "right"} />
         </div>
         <div className="el mono d2">{messageOf(group)}</div>

@@ -106,6 +106,7 @@ export function Log({ execution, attempts, chosen }: Props) {
           ref={lines}
           rows={rows}
           attempts={attempts}
+          fence={url.one("attempt") === null ? null : (chosen?.fence ?? null)}
           isWrapped={isWrapped}
           isLive={!hasEnded(execution.status)}
           search={text}

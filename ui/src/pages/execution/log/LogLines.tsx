@@ -17,6 +17,8 @@ interface Props {
   ref: Ref<LogHandle>;
   rows: readonly Row[];
   attempts: readonly Attempt[];
+  // The attempt that the reader looks at.
+  fence: number | null;
   isWrapped: boolean;
   isLive: boolean;
   search: string;
@@ -29,7 +31,7 @@ const OVERSCAN = 40;
 const BESIDE = 92 + 50 + 16 + 24;
 const NEAR_END = 4;
 
-export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Props) {
+export function LogLines({ ref, rows, attempts, fence, isWrapped, isLive, search }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, tall: 480, wide: 800 });
   const [isFollowing, setFollowing] = useState(true);
@@ -65,6 +67,16 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
   useEffect(() => {
     if (isFollowing) setSeen(rows.length);
   }, [isFollowing, rows.length]);
+
+  const shownFence = useRef(fence);
+  useEffect(() => {
+    if (shownFence.current === fence) return;
+    shownFence.current = fence;
+    const head = rows.findIndex((row) => row.kind === "head" && row.fence === fence);
+    if (head < 0) return;
+    setFollowing(false);
+    box.current?.scrollTo({ top: tops[head] ?? 0 });
+  }, [fence, rows, tops]);
 
   const toEnd = () => {
     setFollowing(true);
