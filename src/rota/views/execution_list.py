@@ -169,9 +169,13 @@ _DERIVED: dict[str, Callable[[_Looked], Any]] = {
     "result": lambda one: decoded(one.row.result),
     "error": lambda one: decoded(one.row.error),
     "max_attempts": lambda one: one.limits.get(one.row.id),
-    "progress": lambda one: percent_of(*one.told.get(one.row.id, (None, None)), one.row.status),
+    "progress": lambda one: percent_of(*_told(one), one.row.status),
     "why": lambda one: one.codes.get(one.row.id),
 }
+
+
+def _told(one: _Looked) -> tuple[float | None, float | None]:
+    return one.told.get(one.row.id, (None, None))
 
 
 def _attempts(one: _Looked) -> int:
