@@ -12,7 +12,6 @@ from tests.browser.conftest import UNKNOWN
 from tests.browser.site import NOTE, Shop
 from tests.support.waiting import eventually
 
-
 MANY = 100_000
 
 
