@@ -153,3 +153,13 @@ def test_a_new_event_waits_until_it_is_asked_for(page: Page, shop: Shop) -> None
     assert rows.count() == before
     pill.click()
     expect(rows.first).to_contain_text("A-9")
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("path", ["/executions", "/jobs", "/schedules", "/schedules?view=list", "/events"])
+def test_no_list_widens_the_page(page: Page, path: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(path)
+    expect(page.locator("main [data-row]").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
