@@ -68,6 +68,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The most bytes of JSON for the arguments of one execution, and for the payload of one event."""
     max_result_bytes: int = 16 * 1024 * 1024
     """The most bytes of JSON for the result of one execution."""
+    max_log_bytes: int = 16 * 1024 * 1024
+    """The most that is kept of the log of one attempt: 100,000 lines of 120 characters."""
     retention_days: int = 30
     """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
     allowed_hosts: tuple[str, ...] = ()
@@ -101,6 +103,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "recycle_bytes": (1024 * 1024, 1_099_511_627_776),
     "max_payload_bytes": (1024, 64 * 1024 * 1024),
     "max_result_bytes": (1024, 64 * 1024 * 1024),
+    "max_log_bytes": (1024 * 1024, 256 * 1024 * 1024),
     "retention_days": (0, 36_500),
 }
 

@@ -9,8 +9,10 @@ import httpx
 import pytest
 
 from rota.api import services as services_module
+from rota.domain import overrides
 from rota.domain.access import Role
 from rota.domain.lifecycle import Rules
+from rota.domain.note import State
 from rota.domain.outcome import Error, Failed
 from rota.domain.retry import Fixed
 from rota.ops import upkeep
@@ -18,6 +20,7 @@ from rota.store import execution_reader
 from rota.store.port import View
 from rota.store.scan import Budget
 from tests.api.server import Server, code
+from tests.notes.telling import write
 from tests.support.proving import proof
 from tests.support.world import World
 
@@ -64,6 +67,26 @@ async def test_fields_choose_members_and_only_these_are_read(
     assert read == []
     await client.get("/executions?fields=status")
     assert read == [{"arguments": False, "error": False, "headers": False, "result": False}]
+
+
+async def test_rows_have_the_limit_of_attempts_and_the_progress(client: httpx.AsyncClient, world: World) -> None:
+    failed = world.enqueue("send")
+    worker = world.join()
+    for _ in range(2):
+        (attempt,) = world.claim(worker)
+        world.finish(attempt, Failed(Error("ValueError", "again", "")), Rules(retry=Fixed(attempts=2, delay=1)))
+        world.store.transact(upkeep.promote_early, failed)
+    world.set_rules(failed, Rules(retry=Fixed(attempts=3)))
+    own = world.enqueue("send", overrides=overrides.encode(None, Fixed(attempts=7)))
+    running = world.enqueue("send")
+    claims = {one.id: one for one in world.claim(worker, 2)}
+    write(world, states=[State(running, claims[running].fence, 0, done=71, total=100)])
+    listed = await client.get("/executions?fields=executionId,attemptCount,maxAttempts,progress")
+    assert {one["executionId"]: list(one.values())[1:] for one in listed.json()["items"]} == {
+        failed: [2, 2, None],
+        own: [1, 7, None],
+        running: [1, 3, 71],
+    }
 
 
 @pytest.mark.parametrize(

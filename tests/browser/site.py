@@ -46,6 +46,10 @@ class Shop:
         assert answer.status_code < 300, answer.text
         return answer.json()
 
+    def drop(self, path: str) -> None:
+        answer = self._client.delete(path)
+        assert answer.status_code < 300, answer.text
+
     def enqueue(self, job: str, **arguments: Any) -> str:
         return str(self.tell("/executions", {"job": job, "arguments": arguments})["executionId"])
 

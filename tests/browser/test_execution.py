@@ -12,6 +12,8 @@ from tests.browser.conftest import UNKNOWN
 from tests.browser.site import NOTE, Shop
 from tests.support.waiting import eventually
 
+MANY = 100_000
+
 
 def first(shop: Shop, **query: str) -> str:
     return str(shop.ask("/executions", limit=1, **query)["items"][0]["executionId"])
@@ -21,6 +23,15 @@ def ended(shop: Shop, job: str, **arguments: object) -> str:
     id = shop.enqueue(job, **arguments)
     eventually(lambda: shop.status(id) == "success", 120, what=f"{job} that succeeds")
     return id
+
+
+def heap(page: Page) -> int:
+    """Bytes that the page holds."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    size = int(session.send("Runtime.getHeapUsage")["usedSize"])
+    print(f"heap: {size / 1e6:.1f} MB")
+    return size
 
 
 def test_a_failure_shows_its_error_its_attempts_and_those_like_it(page: Page, shop: Shop) -> None:
@@ -93,15 +104,57 @@ def test_a_replay_with_changes_is_checked_before_it_is_sent(page: Page, shop: Sh
 
 @pytest.mark.prove
 def test_a_long_log_reaches_its_first_line_and_finds_any(page: Page, shop: Shop) -> None:
-    page.goto(f"/executions/{ended(shop, 'many_lines', lines=100_000)}")
-    expect(page.get_by_text("line 100000 of 100000")).to_be_visible()
-    expect(page.get_by_text("earlier ones are being read")).to_have_count(0)
+    id = ended(shop, "many_lines", lines=MANY)
+    page.goto(f"/executions/{id}")
     log = page.get_by_label("Lines of the log")
-    log.evaluate("box => box.scrollTo(0, 0)")
-    expect(page.get_by_text("line 1 of 100000", exact=True)).to_be_visible()
+    expect(log.get_by_text(f"line {MANY} of {MANY}")).to_be_visible()
+    expect(page.get_by_text(f"{MANY:,} lines")).to_be_visible()
+    expect(page.get_by_text("earlier ones are being read")).to_have_count(0)
+    before = heap(page)
+    for _ in range(3):
+        log.evaluate("box => box.scrollTo(0, 0)")
+        expect(log.get_by_text(f"line 1 of {MANY}", exact=True)).to_be_visible()
+        log.evaluate("box => box.scrollTo(0, box.scrollHeight / 2)")
+        expect(log.get_by_text(re.compile("line 50000 of"))).to_be_attached()
+        log.evaluate("box => box.scrollTo(0, box.scrollHeight)")
+        expect(log.get_by_text(f"line {MANY} of {MANY}")).to_be_visible()
+        assert log.locator("[data-index]").count() < 200
+    assert heap(page) < before + 5_000_000
     page.get_by_label("Search the log").fill("line 80123 of")
     expect(page.get_by_role("status").filter(has_text="1 of 1")).to_be_visible()
-    expect(log.get_by_text("line 80123 of 100000")).to_be_visible()
+    expect(log.get_by_text(f"line 80123 of {MANY}")).to_be_visible()
+    with page.expect_download() as downloaded:
+        page.get_by_role("button", name="Download the log as text").click()
+    texts = downloaded.value.path().read_text().splitlines()
+    assert texts == [f"line {number} of {MANY}" for number in range(1, MANY + 1)]
+
+
+@pytest.mark.prove
+def test_a_selection_in_a_long_log_is_copied_and_survives_scrolling(page: Page, shop: Shop) -> None:
+    page.goto(f"/executions/{ended(shop, 'many_lines', lines=8000)}")
+    log = page.get_by_label("Lines of the log")
+    expect(page.get_by_text("8,000 lines")).to_be_visible()
+    log.evaluate("box => box.scrollTo(0, 0)")
+    for number, act in ((1, page.mouse.down), (3, page.mouse.up)):
+        box = log.get_by_text(f"line {number} of 8000", exact=True).bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + (1 if number == 1 else 400), box["y"] + 9)
+        act()
+    selected = "line 1 of 8000\nline 2 of 8000\nline 3 of 8000"
+    assert page.evaluate("getSelection().toString()") == selected
+    log.evaluate("box => box.scrollBy(0, 20000)")
+    expect(log.get_by_text("line 1120 of 8000", exact=True)).to_be_visible()
+    assert page.evaluate("getSelection().toString()") == selected
+
+
+@pytest.mark.prove
+def test_a_log_above_its_bound_says_what_is_left_out(page: Page, shop: Shop) -> None:
+    page.goto(f"/executions/{ended(shop, 'many_lines', lines=500_000)}")
+    expect(page.get_by_text(re.compile(r"lines, [\d,]+ left out after line [\d,]+$"))).to_be_visible(timeout=60_000)
+    log = page.get_by_label("Lines of the log")
+    expect(log.get_by_text("line 500000 of 500000")).to_be_visible()
+    page.get_by_label("Search the log").fill("left out here")
+    expect(log.get_by_text(re.compile(r"\([\d,]+ lines are left out here\)"))).to_be_visible()
 
 
 @pytest.mark.prove
@@ -137,4 +190,4 @@ def test_long_names_do_not_widen_the_page(page: Page, shop: Shop, width: int) ->
 @pytest.mark.prove
 def test_an_unknown_id_says_so(page: Page) -> None:
     page.goto(f"/executions/{UNKNOWN}")
-    expect(page.get_by_text(f"There is no execution {UNKNOWN}")).to_be_visible()
+    expect(page.get_by_text(f"No execution starts with {UNKNOWN}")).to_be_visible()

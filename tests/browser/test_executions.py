@@ -122,3 +122,44 @@ def test_a_filter_is_added_and_dropped(page: Page) -> None:
     expect(page).to_have_url(re.compile("queue=mail"))
     page.get_by_role("button", name="Drop the filter queue mail").click()
     expect(page).not_to_have_url(re.compile("queue=mail"))
+
+
+@pytest.mark.prove
+def test_keys_walk_select_and_ask(page: Page) -> None:
+    page.goto("/executions?status=failed&job=charge&since=all")
+    rows = page.locator("tbody tr[data-row]")
+    expect(rows.nth(3)).to_be_visible()
+    for key in ("j", "x", "j", "j", "X", "r"):
+        page.keyboard.press(key)
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Replay 3 executions?")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("region", name="Selected rows")).to_contain_text("3 selected")
+    page.keyboard.press("Enter")
+    third = str(rows.nth(2).get_attribute("data-row")) if rows.count() else ""
+    expect(page).to_have_url(re.compile(f"/executions/{third}"))
+
+
+@pytest.mark.prove
+def test_a_new_event_waits_until_it_is_asked_for(page: Page, shop: Shop) -> None:
+    page.goto("/events")
+    rows = page.locator("tbody tr[data-row]")
+    expect(rows.first).to_contain_text("order.paid")
+    before = rows.count()
+    shop.tell("/events", {"name": "order.paid", "payload": {"id": "A-9"}, "subject": "A-9"})
+    pill = page.get_by_role("button", name=re.compile("1 new"))
+    expect(pill).to_be_visible()
+    assert rows.count() == before
+    pill.click()
+    expect(rows.first).to_contain_text("A-9")
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("width", [390, 1100])
+@pytest.mark.parametrize("path", ["/executions", "/jobs", "/schedules", "/schedules?view=list", "/events"])
+def test_no_list_widens_the_page(page: Page, path: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(path)
+    expect(page.locator("main [data-row]").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.browser.site import Shop
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -62,7 +63,7 @@ def test_a_pause_shows_its_note_and_is_undone(page: Page, shop: Shop) -> None:
     page.get_by_role("button", name="Pause it").click()
     page.get_by_text("“quiet week”").wait_for()
     assert shop.ask("/schedules/daily_report")["paused"]["note"] == "quiet week"
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Resume", exact=True).click()
     page.get_by_text("Schedule daily_report resumed.").wait_for()
     assert shop.ask("/schedules/daily_report")["paused"] is None
 
@@ -81,3 +82,28 @@ def test_without_schedules_the_next_step_is_shown(page: Page, empty: Shop) -> No
     page.goto(f"{empty.url}/schedules")
     page.get_by_text("There is no schedule yet").first.wait_for()
     page.get_by_text("@app.job(cron=").wait_for()
+
+
+@pytest.mark.prove
+def test_lint_marks_the_rows_of_a_herd_a_clock_change_and_runs_that_take_too_long(page: Page, shop: Shop) -> None:
+    planted = [f"herd_{number}" for number in range(10)] + ["at_the_change", "too_often"]
+    made: dict[str, Any] = {name: {"job": "expire_carts", "cron": "0 2 * * *"} for name in planted[:10]}
+    made["at_the_change"] = {"job": "expire_carts", "cron": "30 2 * * *", "tz": "Europe/Berlin"}
+    made["too_often"] = {"job": "chatter", "every": "1s", "arguments": {"lines": 15}}
+    for name, options in made.items():
+        shop.tell("/schedules", {"name": name, "app": "shop", **options})
+    try:
+        eventually(lambda: len(shop.ask("/lint")["findings"]) == 3, what="three findings")
+        page.goto("/schedules?of=too_often")
+        page.get_by_text("10 schedules start together at").wait_for()
+        for name, words in (
+            ("herd_3", "10 schedules at 02:00 UTC"),
+            ("at_the_change", "its time does not exist on"),
+            ("too_often", "may be due after"),
+        ):
+            row = page.get_by_role("row", name=name)
+            row.get_by_text(words).wait_for(state="attached")
+        page.locator("p", has_text="may be due after").wait_for()
+    finally:
+        for name in planted:
+            shop.drop(f"/schedules/{name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from functools import partial
 from typing import Any
@@ -53,18 +54,29 @@ def test_tasks_of_one_loop_do_not_mix_their_lines(served: Site) -> None:
         eventually(partial(has_said, served, x, [f"{word} one", f"{word} two"]), what="both lines")
 
 
+def test_a_flood_of_output_keeps_its_beginning_and_its_end(site: Site) -> None:
+    site.worker(max_log_bytes=1024 * 1024)
+    for x in [site.enqueue(f"{prefix}says_much", 2) for prefix in ("", "alone_")]:
+        x.result(2 * PATIENCE_S)
+        eventually(lambda x=x: site.logs(x)[-1].text.startswith("19999 "), what="the last line")  # type: ignore[misc]
+        lines = site.logs(x)
+        assert lines[0].text.startswith("0 ")
+        assert [re.sub(r"^\([\d, ]*|[:)].*", "", line.text) for line in lines if line.stream == "rota"] == [
+            "max_log_bytes is reached",
+            "lines are left out here",
+        ]
+        assert sum(len(line.text) for line in lines) < 1_200_000
+        numbers = [line.number for line in lines]
+        assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.prove
 @ISOLATION
-def test_a_flood_of_output_keeps_its_beginning_and_its_end(served: Site, prefix: str) -> None:
-    x = served.enqueue(f"{prefix}says_much", 5)
-    x.result(2 * PATIENCE_S)
-    eventually(lambda: served.logs(x)[-1].text.startswith("49999 "), what="the last line")
-    lines = served.logs(x)
-    assert lines[0].text.startswith("0 ")
-    (gap,) = [line for line in lines if line.stream == "rota"]
-    assert "lines are left out here" in gap.text
-    assert sum(len(line.text) for line in lines) < 1_200_000
-    numbers = [line.number for line in lines]
-    assert numbers == sorted(set(numbers))
+def test_a_log_of_a_hundred_thousand_lines_is_kept(served: Site, prefix: str) -> None:
+    x = served.enqueue(f"{prefix}says_much", 10)
+    x.result(4 * PATIENCE_S)
+    eventually(lambda: len(served.logs(x)) == 100_000, 60, what="all lines")
+    assert [int(line.text.split()[0]) for line in served.logs(x)] == list(range(100_000))
 
 
 @ISOLATION

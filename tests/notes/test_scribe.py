@@ -49,17 +49,23 @@ class Fickle:
 class Plain:
     """What is to be kept of one attempt's log, told in the plainest way: line by line."""
 
-    def __init__(self) -> None:
+    def __init__(self, head_bytes: int) -> None:
+        self.head_bytes = head_bytes
+        self.is_full = False
         self.head: list[tuple[int, str, str]] = []
         self.tail: deque[tuple[int, str, str]] = deque()
         self.size = self.count = self.left_out = 0
 
     def line(self, stream: str, text: str) -> None:
         self.count += 1
-        self.size += len(text) + 1
-        if self.size <= scribes.HEAD_BYTES:
+        self.size += len(text) + 1 + scribes.LINE_BYTES
+        if self.size <= self.head_bytes:
             self.head.append((self.count, stream, text))
             return
+        if not self.is_full:
+            self.is_full = True
+            self.head.append((self.count, "rota", scribes.FULL))
+            self.count += 1
         self.tail.append((self.count, stream, text))
         while sum(len(text) + 1 for _, _, text in self.tail) > scribes.TAIL_BYTES:
             self.tail.popleft()
@@ -181,9 +187,8 @@ async def test_the_first_and_the_last_lines_of_a_long_log_are_kept(
     world: World, bridge: Fickle, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(scribes, "HEAD_BYTES", 3000)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe, plain = Scribe(WorkerCalls(bridge, 1), world.clock), Plain()
+    scribe, plain = Scribe(WorkerCalls(bridge, 1), world.clock, 7000), Plain(5000)
     _, attempt = world.start()
     for _ in range(chance.choice([5, 60, 200])):
         stream = chance.choice(["stdout", "stderr"])
@@ -205,24 +210,23 @@ async def test_the_first_and_the_last_lines_of_a_long_log_are_kept(
 async def test_the_tail_of_a_log_uses_all_the_room_that_is_left(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scribes, "HEAD_BYTES", 100)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock, 2000 + 10 * (10 + scribes.LINE_BYTES))
     _, attempt = world.start()
     for number in range(1000):
         scribe.line(attempt.id, attempt.fence, "stdout", f"line {number:04}")
         world.clock.advance(1)
     scribe.ended(attempt.id, attempt.fence)
     await written(scribe)
-    numbers = [line.number for line in lines(world, attempt.id)]
-    assert numbers == [*range(1, 11), *range(800, 1001)]
+    found = lines(world, attempt.id)
+    assert [line.number for line in found] == [*range(1, 12), *range(801, 1002)]
+    assert (found[10].text, found[11].text) == (scribes.FULL, "(790 lines are left out here)")
 
 
 async def test_lines_of_the_tail_keep_their_times(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scribes, "HEAD_BYTES", 10)
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1), world.clock, scribes.TAIL_BYTES)
     _, attempt = world.start()
     began = world.clock.now()
     for number in range(10):
@@ -231,7 +235,7 @@ async def test_lines_of_the_tail_keep_their_times(
     world.clock.advance(60)
     scribe.ended(attempt.id, attempt.fence)
     await written(scribe)
-    assert [line.at - began for line in lines(world, attempt.id)] == [number * 1_000_000 for number in range(10)]
+    assert [line.at - began for line in lines(world, attempt.id)[1:]] == [number * 1_000_000 for number in range(10)]
 
 
 async def test_a_limited_amount_is_kept_while_the_database_is_unavailable(

@@ -77,7 +77,7 @@ class Site:
         return x.status()
 
     def logs(self, x: Handle[Any]) -> list[Line]:
-        return registry_of(self.app).connection.store().read(notes.lines, "default", x.id, most=100_000)
+        return registry_of(self.app).connection.store().read(notes.lines, "default", x.id, most=1_000_000)
 
     def state(self, x: Handle[Any]) -> State | None:
         return registry_of(self.app).connection.store().read(notes.state, "default", x.id)

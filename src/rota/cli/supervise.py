@@ -62,6 +62,7 @@ def supervise(
         grace_s=settings.grace_s,
         version=__version__,
         quiet_s=settings.quiet_s,
+        max_log_bytes=settings.max_log_bytes,
         offers=offers,
     )
 

@@ -2,8 +2,8 @@
 
 Jobs call it from any thread and never wait. It writes in batches, a moment later: of several states within a moment the
 last one counts, and the lines of an attempt are cut into pieces once. A write whose answer was lost is repeated with
-the same pieces, so that no line is doubled. Of a long log the beginning and the end are kept: the beginning is written
-as it comes, the end when the attempt has ended.
+the same pieces, so that no line is doubled. Of a log above `max_log_bytes` the beginning and the end are kept: the
+beginning is written as it comes, the end when the attempt has ended.
 """
 
 from __future__ import annotations
@@ -35,7 +35,14 @@ MOST_PIECES, MOST_BYTES = 1000, 1024 * 1024
 """The most that one transaction writes."""
 MOST_STATES = 16 * 1024 * 1024
 """Characters of checkpoints in one transaction."""
-HEAD_BYTES = TAIL_BYTES = 512 * 1024
+MOST_LOG_BYTES = 16 * 1024 * 1024
+"""The default of the setting `max_log_bytes`: what is kept of the log of one attempt."""
+TAIL_BYTES = 512 * 1024
+"""The part of it that is kept for the end, in memory until the attempt has ended."""
+LINE_BYTES = 32
+"""What a line takes besides its text, in the answers of the API and in the page that shows it. It bounds the number of
+short lines."""
+FULL = "(max_log_bytes is reached: the last lines follow when the attempt has ended)"
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 """The most that waits while the database is away; the rest is left out, and the log says so."""
 MOST_ENDED = 2000
@@ -49,6 +56,9 @@ class _Log(msgspec.Struct, eq=False):
     fence: int
     count: int = 0
     size: int = 0
+    """What the lines take, of which `max_log_bytes` are kept."""
+    is_full: bool = False
+    """The beginning is complete: further lines belong to the tail."""
     fresh: list[Run] = []
     """Lines that have not been cut into pieces yet."""
     tail: deque[Run] = msgspec.field(default_factory=deque)
@@ -88,9 +98,10 @@ class _Log(msgspec.Struct, eq=False):
 class Scribe:
     """Implements `executors.attempt_state.Notes` for all attempts of a process."""
 
-    def __init__(self, store: WorkerStore, clock: Clock) -> None:
+    def __init__(self, store: WorkerStore, clock: Clock, max_log_bytes: int = MOST_LOG_BYTES) -> None:
         self._store = store
         self._now = clock.now
+        self._head_bytes = max_log_bytes - TAIL_BYTES
         self._lock = threading.Lock()
         self._logs: dict[tuple[str, int], _Log] = {}
         self._ended: dict[tuple[str, int], None] = {}
@@ -130,7 +141,7 @@ class Scribe:
         size = size_of(texts)
         with self._lock:
             known = self._log_of(id, fence)
-            if known.size + size <= HEAD_BYTES or known.size >= HEAD_BYTES:
+            if known.is_full or known.size + size + LINE_BYTES * len(texts) <= self._head_bytes:
                 self._add(known, stream, texts, size)
                 return
             for text in texts:  # One of these lines is the last one of the beginning.
@@ -207,18 +218,21 @@ class Scribe:
         if known is None:
             known = _Log(id, fence)
             if (id, fence) in self._ended:
-                known.size = (
-                    HEAD_BYTES  # Its line numbers are taken, so these lines go to a tail that is never written.
-                )
+                # Its line numbers are taken, so these lines go to a tail that is never written.
+                known.is_full = True
             else:
                 self._logs[id, fence] = known
         return known
 
     def _add(self, known: _Log, stream: str, texts: list[str], size: int) -> None:
+        known.size += size + LINE_BYTES * len(texts)
+        if known.size > self._head_bytes and not known.is_full:
+            known.is_full = True
+            known.count += 1
+            self._to_write(known, Run(known.count, self._now(), "rota", [FULL], len(FULL) + 1))
         run = Run(known.count + 1, self._now(), stream, texts, size)
         known.count += len(texts)
-        known.size += size
-        if known.size <= HEAD_BYTES and self._waiting_bytes <= MOST_WAITING_BYTES:
+        if not known.is_full and self._waiting_bytes <= MOST_WAITING_BYTES:
             self._to_write(known, run)
         else:
             known.add_to_tail(run)

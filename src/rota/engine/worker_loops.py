@@ -20,7 +20,7 @@ from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.loop import Loop, Wake
 from rota.engine.port import WorkerStore
-from rota.engine.scribe import Scribe
+from rota.engine.scribe import MOST_LOG_BYTES, Scribe
 from rota.engine.worker import Worker
 from rota.executors.port import Executor
 from rota.ops.finish import Finished
@@ -48,6 +48,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float
     grace_s: float
     stop_grace_s: float = 5.0
+    max_log_bytes: int = MOST_LOG_BYTES
 
 
 class WorkerLoops:
@@ -74,7 +75,7 @@ class WorkerLoops:
         self._change = Wake()
         self._draining = self._finishing = self._hurried = False
         self.completer = Completer(store, settled)
-        self.scribe = Scribe(store, clock)
+        self.scribe = Scribe(store, clock, assignment.max_log_bytes)
         self._pace = Pace(clock, assignment.concurrency)
         self.worker = Worker(
             targets,

@@ -9,6 +9,7 @@ import msgspec
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
 from rota.engine.host import Hello, Host
+from rota.engine.scribe import MOST_LOG_BYTES
 from rota.engine.worker_loops import Assignment
 from rota.ops.fleet import Newcomer
 
@@ -25,6 +26,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: float
     version: str
     quiet_s: float = 30.0
+    max_log_bytes: int = MOST_LOG_BYTES
     offers: Offers = Offers()
 
     def assignment(self, worker: int, hello: Hello) -> Assignment:
@@ -39,6 +41,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             lease_s=self.lease_s,
             poll_s=self.poll_s,
             grace_s=self.grace_s,
+            max_log_bytes=self.max_log_bytes,
         )
 
     def newcomer(self, hello: Hello, pid: int, host: Host) -> Newcomer:

@@ -59,6 +59,11 @@ def state(view: View, namespace: str, id: str) -> State | None:
     return found[0] if found else None
 
 
+def progress_told(view: View, ids: Sequence[str]) -> dict[str, tuple[float | None, float]]:
+    """How much of how much is done, of those executions that have reported both."""
+    return {id: (done, total) for id, done, total in view.rows("progress_told", ids=list(ids))}
+
+
 def progress(view: View, namespace: str, id: str) -> tuple[Status, int]:
     """The status, and the fence of the last attempt: whether there can be more lines."""
     found = view.one("progress", namespace=namespace, id=known(id))

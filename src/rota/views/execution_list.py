@@ -13,10 +13,12 @@ from rota.domain.blocker import Kind
 from rota.domain.instant import moment
 from rota.domain.status import PENDING, Status
 from rota.domain.workflow import wait as waits
-from rota.store import execution_reader
+from rota.store import execution_reader, notes
 from rota.store.execution_reader import ListedRow
 from rota.store.port import View
 from rota.store.reader import ExecutionRow
+from rota.views.attempt_limit import attempt_limits
+from rota.views.progress import percent_of
 from rota.views.shape import Shape
 from rota.views.step import StepNames, step_names
 from rota.views.stored_json import decoded, error_text
@@ -73,6 +75,10 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
     arguments: Any | UnsetType = UNSET
     result: Any | UnsetType = UNSET
     error: Any | UnsetType = UNSET
+    max_attempts: int | UnsetType | None = UNSET
+    """How many attempts its policy of retries allows; null if it has none."""
+    progress: int | UnsetType | None = UNSET
+    """Percent, as far as the job has reported; null if it has not."""
     why: str | UnsetType | None = UNSET
     """The code of the first check that holds it back; null if none does."""
 
@@ -84,6 +90,8 @@ class _Looked(msgspec.Struct, frozen=True):
     names: StepNames
     schedules: ScheduleIds
     codes: Mapping[str, str]
+    limits: Mapping[str, int]
+    told: Mapping[str, tuple[float | None, float]]
 
 
 SUMMARY = ExecutionItem.__struct_fields__[: ExecutionItem.__struct_fields__.index("replay_of") + 1]
@@ -109,7 +117,9 @@ def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str]
     schedules = schedule_ids(view, namespace, rows) if "schedule_id" in wanted else {}
     pending = [row.id for row in rows if row.status in PENDING] if "why" in wanted else []
     codes = first_codes(view, namespace, pending)
-    return [item(_Looked(row, names, schedules, codes), members) for row in rows]
+    limits = attempt_limits(view, rows) if "max_attempts" in wanted else {}
+    told = notes.progress_told(view, [row.id for row in rows]) if "progress" in wanted else {}
+    return [item(_Looked(row, names, schedules, codes, limits, told), members) for row in rows]
 
 
 def item(looked: _Looked, members: Sequence[str]) -> ExecutionItem:
@@ -158,8 +168,14 @@ _DERIVED: dict[str, Callable[[_Looked], Any]] = {
     "arguments": lambda one: decoded(one.row.arguments),
     "result": lambda one: decoded(one.row.result),
     "error": lambda one: decoded(one.row.error),
+    "max_attempts": lambda one: one.limits.get(one.row.id),
+    "progress": lambda one: percent_of(*_told(one), one.row.status),
     "why": lambda one: one.codes.get(one.row.id),
 }
+
+
+def _told(one: _Looked) -> tuple[float | None, float | None]:
+    return one.told.get(one.row.id, (None, None))
 
 
 def _attempts(one: _Looked) -> int:

@@ -35,8 +35,19 @@ export function listed(): { keys: string; does: string }[] {
 }
 
 export function followKeys(): () => void {
+  window.addEventListener("keydown", before, true);
   window.addEventListener("keydown", onKey);
-  return () => window.removeEventListener("keydown", onKey);
+  return () => {
+    window.removeEventListener("keydown", before, true);
+    window.removeEventListener("keydown", onKey);
+  };
+}
+
+let isInDialog = false;
+
+// The Escape that closes a dialog must not go to the page as well, where the dialog is gone by then.
+function before(): void {
+  isInDialog = document.querySelector("[role=dialog]") !== null;
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -59,7 +70,7 @@ function nameOf(event: KeyboardEvent): string | null {
   const isCommand = event.ctrlKey || event.metaKey;
   if (isCommand) return event.key.toLowerCase() === "k" ? "Ctrl+k" : null;
   // A dialog and a menu have keys of their own, and so has a button or a link.
-  if (document.querySelector("[role=dialog]") !== null) return null;
+  if (isInDialog) return null;
   const isOnControl = event.target instanceof HTMLElement && event.target.closest("button, a, [role=menu], summary");
   if (isOnControl && (event.key === "Enter" || event.key === " ")) return null;
   return event.key;

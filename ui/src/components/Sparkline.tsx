@@ -21,7 +21,15 @@ export function Sparkline({ points, label, width = 96, height = 20, colour = "in
   const last = points.length - 1;
   const stroke = `var(--${colour})`;
   return (
-    <svg width={width} height={height} role="img" aria-label={label}>
+    <svg
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      preserveAspectRatio="none"
+      style={{ maxWidth: "100%" }}
+      role="img"
+      aria-label={label}
+    >
       <polygon points={`${x(0)},${height} ${line} ${x(last)},${height}`} fill={stroke} opacity=".14" />
       <polyline points={line} fill="none" stroke={stroke} strokeWidth="1.5" strokeLinejoin="round" />
       <circle cx={x(last)} cy={y(points[last] ?? 0)} r="2" fill={stroke} />

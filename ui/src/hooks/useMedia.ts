@@ -15,6 +15,11 @@ export function useIsPhone(): boolean {
   return useMedia("(max-width: 699px)");
 }
 
+// Tables have room for their most important columns only.
+export function useIsTight(): boolean {
+  return useMedia("(max-width: 1279px)");
+}
+
 export function useIsNarrow(): boolean {
   return useMedia("(max-width: 1099px)");
 }

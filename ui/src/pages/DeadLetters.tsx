@@ -86,7 +86,7 @@ export default function DeadLetters() {
 function NoLetters() {
   return (
     <Empty
-      title="No dead letters"
+      title="Nothing has failed for good"
       icon={<Icon name="tick" size={20} className="c-success" />}
       actions={<ButtonLink href="/executions">All executions</ButtonLink>}
     >
@@ -103,7 +103,7 @@ function verdictOf(groups: Groups): string {
 
 function Support({ groups }: { groups: Groups }) {
   const newest = groups.items.find((group) => group.isNew);
-  if (groups.groupCount === 0) return <>What fails for good is kept here until it is replayed or discarded.</>;
+  if (groups.groupCount === 0) return <>Every execution succeeded, was cancelled, or still has attempts left.</>;
   return (
     <>
       {newest !== undefined && (

@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import type { Answer } from "../api/types";
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
+import { ButtonLink } from "../components/Button";
 import { CopyCommand } from "../components/CopyCommand";
 import { type Column, DataTable } from "../components/DataTable";
 import { Facts } from "../components/Facts";
@@ -40,39 +41,45 @@ export default function Event({ params }: PageProps) {
       up={{ label: "Events", href: "/events" }}
       verdict={event.data && `${event.data.name} ${verdictOf(event.data)}`}
     >
-      <Loaded what="The event" query={event}>
-        {(data) => (
-          <div className="stack">
-            <Verdict
-              text={`${data.name} ${verdictOf(data)}`}
-              support={
-                <>
-                  emitted <Time at={data.emittedAt} /> {data.actor === null ? "" : `by ${data.actor}`}
-                </>
-              }
-              actions={<ReplayEvent event={data} />}
-            />
-            <div className="detail">
-              <Started event={data} />
-              <div className="stack">
-                <Panel title="Payload">
-                  <Json value={data.payload} label="the payload" />
-                </Panel>
-                <Panel title="Event">
-                  <Facts
-                    of={{
-                      id: <Id id={data.eventId} isWhole hasCopy />,
-                      subject: data.subject,
-                      key: data.key === null ? null : <span className="mono">{data.key}</span>,
-                      "replay of": data.replayOf === null ? null : <Id id={data.replayOf} hasCopy />,
-                    }}
-                  />
-                </Panel>
+      {event.error?.status === 404 && event.data === undefined ? (
+        <Empty title={`There is no event ${params.event}`} actions={<ButtonLink href="/events">All events</ButtonLink>}>
+          <span>It may have left the history.</span>
+        </Empty>
+      ) : (
+        <Loaded what="The event" query={event}>
+          {(data) => (
+            <div className="stack">
+              <Verdict
+                text={`${data.name} ${verdictOf(data)}`}
+                support={
+                  <>
+                    emitted <Time at={data.emittedAt} /> {data.actor === null ? "" : `by ${data.actor}`}
+                  </>
+                }
+                actions={<ReplayEvent event={data} />}
+              />
+              <div className="detail">
+                <Started event={data} />
+                <div className="stack">
+                  <Panel title="Payload">
+                    <Json value={data.payload} label="the payload" />
+                  </Panel>
+                  <Panel title="Event">
+                    <Facts
+                      of={{
+                        id: <Id id={data.eventId} isWhole hasCopy />,
+                        subject: data.subject,
+                        key: data.key === null ? null : <span className="mono">{data.key}</span>,
+                        "replay of": data.replayOf === null ? null : <Id id={data.replayOf} hasCopy />,
+                      }}
+                    />
+                  </Panel>
+                </div>
               </div>
             </div>
-          </div>
-        )}
-      </Loaded>
+          )}
+        </Loaded>
+      )}
     </Page>
   );
 }

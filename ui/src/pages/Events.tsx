@@ -4,12 +4,14 @@ import { Page } from "../app/Page";
 import { CopyCommand } from "../components/CopyCommand";
 import { type Column, DataTable } from "../components/DataTable";
 import { Id } from "../components/Id";
+import { NewPill } from "../components/NewPill";
 import { Pager } from "../components/Pager";
 import { Panel } from "../components/Panel";
 import { Empty, Loaded } from "../components/States";
 import { Time } from "../components/Time";
 import { Verdict } from "../components/Verdict";
 import { useApi } from "../hooks/useApi";
+import { useSteady } from "../hooks/useSteady";
 import { useUrlState } from "../hooks/useUrlState";
 import { plural } from "../lib/format";
 import { EventFilters } from "./events/EventFilters";
@@ -43,6 +45,8 @@ export default function Events() {
     cursor: url.one("cursor") ?? undefined,
   };
   const events = useApi("/events", { query }, { live: ["pulse"], everyMs: 2000 });
+  const newest = events.isPlaceholderData ? undefined : events.data?.items;
+  const { rows, fresh, show } = useSteady(JSON.stringify(query), newest, (event) => event.eventId);
   const isFiltered = query.name !== undefined || query.subject !== undefined;
   return (
     <Page title="Events" verdict={events.data && verdictOf(events.data.items, isFiltered)}>
@@ -61,7 +65,10 @@ export default function Events() {
                 <DataTable
                   caption="Events, newest first"
                   columns={COLUMNS}
-                  rows={items}
+                  rows={rows}
+                  before={
+                    fresh > 0 && query.cursor === undefined ? <NewPill number={fresh} onShow={show} /> : undefined
+                  }
                   rowKey={(event) => event.eventId}
                   href={(event) => `/events/${event.eventId}`}
                   phone={(event) => <OnPhone event={event} />}
@@ -72,7 +79,7 @@ export default function Events() {
                   newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
                   older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
                 >
-                  {plural(items.length, "event")} shown
+                  {plural(rows.length, "event")} shown
                 </Pager>
               )}
             </Panel>
@@ -93,8 +100,8 @@ function verdictOf(items: readonly Event[], isFiltered: boolean): string {
 function NoEvents({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered) return <Empty title="No event matches">Names are compared as a whole.</Empty>;
   return (
-    <Empty title="No event was emitted yet">
-      <span>Programs emit events, and so do hooks and watched folders. To try it:</span>
+    <Empty title="Emit the first one">
+      <span>Programs emit events, and so do hooks and watched folders:</span>
       <CopyCommand command="rota emit order.paid id=A-17" />
     </Empty>
   );

@@ -1,3 +1,4 @@
+import { Redirect } from "wouter";
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
 import { ButtonLink } from "../components/Button";
@@ -29,12 +30,19 @@ export default function Execution({ params }: PageProps) {
   );
   const list = url.one("list");
   const up = { label: "Executions", href: list === null || list === "all" ? "/executions" : `/executions?${list}` };
+  const search = useApi("/search", { query: { q: id } }, { enabled: !IS_ID.test(id), keep: false });
+  const starting = search.data?.items.filter(({ kind }) => kind === "execution") ?? [];
+  if (starting.length === 1) return <Redirect to={`/executions/${starting[0]?.id}`} replace />;
   if (found.data !== undefined) return <Shown key={found.data.executionId} execution={found.data} up={up} />;
   return (
-    <Page title={<Id id={id} />} up={up}>
+    <Page
+      title={<Id id={id} />}
+      up={up}
+      verdict={found.error?.status === 404 ? `No execution ${shortId(id)}` : undefined}
+    >
       {found.error?.status === 404 ? (
         <Empty
-          title={`There is no execution ${shortId(id)}`}
+          title={IS_ID.test(id) ? `There is no execution ${shortId(id)}` : `No execution starts with ${id}`}
           actions={<ButtonLink href="/executions">All executions</ButtonLink>}
         >
           <span>It may have left the history.</span>
@@ -99,12 +107,12 @@ function Shown({ execution, up }: ShownProps) {
   return (
     <Page
       title={
-        <>
-          {execution.job}{" "}
-          <span style={{ fontWeight: 400 }}>
+        <span className="row" style={{ gap: 6 }}>
+          <span className="el">{execution.job}</span>
+          <span className="nw" style={{ fontWeight: 400 }}>
             <Id id={id} />
           </span>
-        </>
+        </span>
       }
       up={up}
       context={<Neighbours id={id} />}
@@ -119,7 +127,7 @@ function Shown({ execution, up }: ShownProps) {
         attempts={attempts}
         chosen={chosen}
         onChoose={choose}
-        job={job.data}
+        job={isEnded && job.data?.version !== execution.version ? undefined : job.data}
         forecast={forecast.data}
       />
       {actions.dialog}

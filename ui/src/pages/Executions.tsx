@@ -70,13 +70,16 @@ export default function Executions() {
                   }
                 />
               )}
-              <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
-                {count(rows.length)} shown
-                <span className="not-phone">
-                  {" "}
-                  · <Kbd>j</Kbd> <Kbd>k</Kbd> move · <Kbd>x</Kbd> select · <Kbd>Enter</Kbd> open · <Kbd>?</Kbd> all keys
-                </span>
-              </Pager>
+              {(rows.length > 0 || cursor !== null) && (
+                <Pager newer={turn(data.previousCursor)} older={turn(data.nextCursor)}>
+                  {count(rows.length)} shown
+                  <span className="not-phone">
+                    {" "}
+                    · <Kbd>j</Kbd> <Kbd>k</Kbd> move · <Kbd>x</Kbd> select · <Kbd>Enter</Kbd> open · <Kbd>?</Kbd> all
+                    keys
+                  </span>
+                </Pager>
+              )}
             </>
           )}
         </Loaded>

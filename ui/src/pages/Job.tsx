@@ -1,6 +1,7 @@
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
-import { Loaded } from "../components/States";
+import { ButtonLink } from "../components/Button";
+import { Empty, Loaded } from "../components/States";
 import { Tabs } from "../components/Tabs";
 import { useApi } from "../hooks/useApi";
 import { useIsPhone } from "../hooks/useMedia";
@@ -35,16 +36,23 @@ export default function JobPage({ params }: PageProps) {
   );
   const job = found.data as Job | undefined;
   const isPhone = useIsPhone();
+  const isUnknown = job === undefined && found.error?.status === 404;
   return (
     <Page
       title={<span title={name}>{name}</span>}
       up={UP}
-      verdict={job && verdictOf(job)}
+      verdict={job ? verdictOf(job) : isUnknown ? `No job ${name}` : undefined}
       phoneActions={job && isPhone ? <JobActions job={job} /> : undefined}
     >
-      <Loaded what={`The job ${name}`} query={{ ...found, data: job }}>
-        {(loaded) => <Shown key={loaded.jobId} job={loaded} />}
-      </Loaded>
+      {isUnknown ? (
+        <Empty title={`App ${app} has no job ${name}`} actions={<ButtonLink href="/jobs">All jobs</ButtonLink>}>
+          <span>A job is here once a worker or the API has registered it.</span>
+        </Empty>
+      ) : (
+        <Loaded what={`The job ${name}`} query={{ ...found, data: job }}>
+          {(loaded) => <Shown key={loaded.jobId} job={loaded} />}
+        </Loaded>
+      )}
     </Page>
   );
 }

@@ -90,5 +90,5 @@ function supportOf(jobs: readonly JobRow[]): string {
   const running = jobs.filter((job) => job.status === "running").length;
   const paused = jobs.filter((job) => job.state === "paused").length;
   const planned = jobs.filter((job) => job.nextAt !== null).length;
-  return `${running} running · ${paused} paused · ${planned} with a time to come`;
+  return `${running} running · ${paused === 0 ? "none" : paused} paused · ${planned} with a time to come`;
 }

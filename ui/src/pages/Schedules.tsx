@@ -1,4 +1,5 @@
 import { useRef } from "react";
+import type { Answer } from "../api/types";
 import { Page } from "../app/Page";
 import { Button } from "../components/Button";
 import { CopyCommand } from "../components/CopyCommand";
@@ -14,6 +15,7 @@ import { useZone } from "../hooks/useZone";
 import { dayOf } from "../lib/zone";
 import { Chosen } from "./schedules/Chosen";
 import { isDay, plusDays, rangeOf, rangeTitle, type Span } from "./schedules/days";
+import type { HerdFound } from "./schedules/Herd";
 import { Legend } from "./schedules/Legend";
 import { NewSchedule } from "./schedules/NewSchedule";
 import { ScheduleTable } from "./schedules/ScheduleTable";
@@ -111,6 +113,7 @@ export default function Schedules() {
                     schedules={items}
                     ticks={ticks.data}
                     range={range}
+                    herd={herdOf(lint.data?.findings ?? [], items)}
                     warningsOf={warningsOf}
                     chosen={chosen}
                     href={(schedule) => url.href({ of: refOf(schedule, items), cursor: null, span: null })}
@@ -135,6 +138,19 @@ export default function Schedules() {
       </Loaded>
     </Page>
   );
+}
+
+// The largest herd that lint has found. Most of its schedules fire at its time next.
+function herdOf(findings: Answer<"/lint">["findings"], all: readonly Schedule[]): HerdFound | null {
+  const herds = findings.filter(({ kind }) => kind === "herd");
+  const largest = herds.sort((one, other) => other.schedules.length - one.schedules.length)[0];
+  if (largest === undefined) return null;
+  const times = new Map<string, number>();
+  for (const { app, name, nextAt } of all)
+    if (nextAt !== null && largest.schedules.includes(`${app}.${name}`))
+      times.set(nextAt, (times.get(nextAt) ?? 0) + 1);
+  const [next] = [...times].sort(([, one], [, other]) => other - one);
+  return next === undefined ? null : { number: largest.schedules.length, at: next[0] };
 }
 
 // Without a choice the first one with trouble, else the first; it stays, whatever happens to the others.
@@ -174,10 +190,8 @@ function NoneFits() {
 
 function NoSchedule() {
   return (
-    <Empty title="There is no schedule yet">
-      <span>
-        A job gets one in code, with cron or every, or here with New schedule… once a worker has registered it.
-      </span>
+    <Empty title="Give a job a schedule">
+      <span>In code, with cron or every; or here with New schedule…, once a worker has registered the job.</span>
       <CopyCommand command={'@app.job(cron="0 3 * * *", tz="Europe/Berlin")'} />
     </Empty>
   );

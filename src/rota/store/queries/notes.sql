@@ -78,6 +78,9 @@ ORDER BY l.fence DESC, l.last DESC LIMIT :most
 SELECT n.id, n.fence, n.at, n.done, n.total, n.note, n.checkpoint FROM note n
 WHERE n.id = :id AND EXISTS (SELECT 1 FROM execution x WHERE x.id = :id AND x.namespace = :namespace)
 
+-- name: progress_told
+SELECT id, done, total FROM note WHERE id AMONG(:ids, uuid) AND total IS NOT NULL
+
 -- name: progress
 SELECT status, fence FROM state WHERE id = :id AND namespace = :namespace
 

@@ -161,6 +161,12 @@ CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.jo
     AND v.number = coalesce(j.version, e.job_version)
 WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest
 
+-- name: rules_at_acceptance
+-- The rules of the versions that these executions were accepted with.
+SELECT e.id, v.definition, e.overrides FROM execution e
+CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = e.job_version
+WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest
+
 -- name: held
 SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run, cancel_at, cancel_reason
 FROM running WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE

@@ -10,7 +10,7 @@ import { Check } from "../../components/Field";
 import { Icon } from "../../components/Icon";
 import { Time } from "../../components/Time";
 import { useKeys } from "../../hooks/useKeys";
-import { useIsPhone } from "../../hooks/useMedia";
+import { useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { useSelection } from "../../hooks/useSelection";
 import { useUrlState } from "../../hooks/useUrlState";
 import { capped, count, plural } from "../../lib/format";
@@ -31,6 +31,7 @@ interface Asked {
 export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jobs: readonly string[] }) {
   const url = useUrlState();
   const isPhone = useIsPhone();
+  const isTight = useIsTight();
   const selection = useSelection(groups, keyOf);
   const [asked, setAsked] = useState<Asked | null>(null);
   const opened = url.one("group");
@@ -51,6 +52,7 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
   const shared = (group: ErrorGroup) => ({
     group,
     isOpen: keyOf(group) === opened,
+    isTight,
     isSelected: selection.has(group),
     onToggle: () => toggle(group),
     onSelect: (isRange: boolean) => selection.toggle(group, isRange),
@@ -83,8 +85,8 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
                   letters
                 </th>
                 <th>error, numbers and ids masked</th>
-                <th style={{ width: 230 }}>job and place</th>
-                <th style={{ width: 136 }}>since first</th>
+                <th style={{ width: isTight ? 170 : 230 }}>job and place</th>
+                {!isTight && <th style={{ width: 136 }}>since first</th>}
                 <th className="num" style={{ width: 132 }}>
                   seen
                 </th>
@@ -158,6 +160,7 @@ function PickedBar({ picked, letters, onAsk, onClear }: BarProps) {
 interface GroupProps {
   group: ErrorGroup;
   isOpen: boolean;
+  isTight: boolean;
   isSelected: boolean;
   onToggle: () => void;
   onSelect: (isRange: boolean) => void;
@@ -165,7 +168,7 @@ interface GroupProps {
   members: ReactNode;
 }
 
-function GroupRows({ group, isOpen, isSelected, onToggle, onSelect, onAsk, members }: GroupProps) {
+function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onAsk, members }: GroupProps) {
   return (
     <>
       <tr className={isOpen || isSelected ? css.on : ""}>
@@ -189,7 +192,7 @@ function GroupRows({ group, isOpen, isSelected, onToggle, onSelect, onAsk, membe
             <button type="button" className={css.name} onClick={onToggle}>
               {titleOf(group)}
             </button>{" "}
-            {group.isNew && <Tag>new</Tag>}
+            <Age group={group} />
           </div>
           <div className="el mono d2" title={messageOf(group)}>
             {messageOf(group)}
@@ -198,9 +201,11 @@ function GroupRows({ group, isOpen, isSelected, onToggle, onSelect, onAsk, membe
         <td>
           <Jobs group={group} />
         </td>
-        <td>
-          <Trend group={group} />
-        </td>
+        {!isTight && (
+          <td>
+            <Trend group={group} />
+          </td>
+        )}
         <td className="num sm d2">
           <div>
             first <Time at={group.firstAt} />
@@ -220,6 +225,11 @@ function GroupRows({ group, isOpen, isSelected, onToggle, onSelect, onAsk, membe
       )}
     </>
   );
+}
+
+function Age({ group }: { group: ErrorGroup }) {
+  if (group.isNew) return <Tag>new</Tag>;
+  return group.count > 1 ? <Tag>recurring</Tag> : null;
 }
 
 function Jobs({ group }: { group: ErrorGroup }) {
@@ -272,7 +282,7 @@ function Card({ group, isOpen, onToggle, onAsk, members }: GroupProps) {
           <button type="button" className={`${css.name} gr el`} style={{ textAlign: "left" }} onClick={onToggle}>
             {titleOf(group)}
           </button>
-          {group.isNew && <Tag>new</Tag>}
+          <Age group={group} />
           <Icon name={isOpen ? "down" : "right"} />
         </div>
         <div className="el mono d2">{messageOf(group)}</div>

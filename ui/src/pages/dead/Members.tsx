@@ -8,11 +8,12 @@ import { useApi } from "../../hooks/useApi";
 import { argumentsInLine, count } from "../../lib/format";
 import { Versions } from "../execution/Like";
 import { addressOf, type ExecutionFilter } from "../executions/filter";
+import { attemptsOf } from "../executions/words";
 import css from "./Dead.module.css";
 import { type ErrorGroup, listAddress } from "./group";
 
 const SHOWN = 5;
-const FIELDS = "executionId,status,arguments,attemptCount,completedAt";
+const FIELDS = "executionId,status,arguments,attemptCount,maxAttempts,completedAt";
 
 // Which version introduced the error, whether it still happens, and the newest letters of the group.
 export function Members({ group, filter }: { group: ErrorGroup; filter: ExecutionFilter }) {
@@ -33,7 +34,7 @@ export function Members({ group, filter }: { group: ErrorGroup; filter: Executio
           <Link href={addressOf(row.executionId ?? "", search)} className="mono d2 el">
             {argumentsInLine(row.arguments as Record<string, unknown> | null)}
           </Link>
-          <span className="num d2">{row.attemptCount}</span>
+          <span className="num d2">{attemptsOf(row)}</span>
           <span className="num d2">
             <Time at={row.completedAt} />
           </span>

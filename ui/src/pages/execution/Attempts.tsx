@@ -4,6 +4,7 @@ import { type Column, DataTable } from "../../components/DataTable";
 import { Panel } from "../../components/Panel";
 import { StateChip } from "../../components/StateChip";
 import { Duration, Time } from "../../components/Time";
+import { useIsTight } from "../../hooks/useMedia";
 import { plural } from "../../lib/format";
 import css from "./Attempts.module.css";
 import { AttemptTimeline } from "./AttemptTimeline";
@@ -20,6 +21,7 @@ interface Props {
 
 export function Attempts({ execution, attempts, chosen, onChoose, policy }: Props) {
   const rows = [...attempts].reverse();
+  const isTight = useIsTight();
   return (
     <Panel title="Attempts" note={noteOf(attempts)} right={<span className="sm d3">{policy}</span>} isFlush>
       <div className={css.time}>
@@ -30,7 +32,7 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
         columns={columnsOf(
           onChoose,
           attempts.some((attempt) => attempt.usage !== null),
-        )}
+        ).filter(({ key }) => !isTight || key !== "worker")}
         rows={rows}
         rowKey={(attempt) => String(attempt.fence)}
         isOn={(attempt) => attempt.fence === chosen}
@@ -42,7 +44,7 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
 
 function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean): Column<Attempt>[] {
   const columns: Column<Attempt>[] = [
-    { key: "number", head: "#", width: 40, cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} /> },
+    { key: "number", head: "#", width: 44, cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} /> },
     { key: "status", head: "ended as", width: 100, cell: (attempt) => <StateChip status={attempt.status} /> },
     { key: "reason", head: "reason", cell: (attempt) => <span className="d2">{attempt.reason ?? "—"}</span> },
     {

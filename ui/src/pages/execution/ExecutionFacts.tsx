@@ -112,6 +112,7 @@ function attemptWords(execution: Execution, job: Job | undefined): string {
 export function policyWords(execution: Execution, job: Job | undefined): string | null {
   const found = policyOf(execution, job);
   if (found?.policy === undefined) return null;
+  if (found.attempts === 1) return "No retries";
   const name = found.policy.charAt(0).toUpperCase() + found.policy.slice(1);
   if (found.base !== undefined) return `${name}, base ${duration(found.base)}`;
   return found.delay === undefined ? name : `${name}, ${duration(found.delay)} apart`;
@@ -120,6 +121,7 @@ export function policyWords(execution: Execution, job: Job | undefined): string 
 function timeoutWords(execution: Execution, job: Job | undefined): string | null {
   const each = execution.timeout ?? (job?.timeout as number | null | undefined) ?? null;
   const all = (job?.totalTimeout as number | null | undefined) ?? null;
+  if (job === undefined && each === null) return null;
   const words = [each ? `${duration(each)} per attempt` : null, all ? `${duration(all)} in all` : null];
   const found = words.filter((one) => one !== null);
   return found.length === 0 ? "none" : found.join(", ");

@@ -21,7 +21,7 @@ export function Progress({ execution, attempt, forecast }: Props) {
     <Panel title="Progress" note={detail?.note ?? undefined}>
       <div className="col">
         {share === null ? (
-          <p className="sm d2">The job tells no progress.</p>
+          <p className="sm d2">The job reports no progress.</p>
         ) : (
           <div className="row">
             <Bar parts={[{ share, colour: "running" }]} label={`${execution.progress} % done`} width="100%" />
@@ -34,7 +34,7 @@ export function Progress({ execution, attempt, forecast }: Props) {
               detail?.done == null
                 ? null
                 : `${count(detail.done)}${detail.total == null ? "" : ` of ${count(detail.total)}`}`,
-            "told at": detail == null ? null : <Time at={detail.at} />,
+            "reported at": detail == null ? null : <Time at={detail.at} />,
             "runs for": <Duration from={execution.startedAt} />,
             usually: forecast?.usualS == null ? null : <Duration seconds={forecast.usualS} />,
             "ends about": forecast?.endsAt == null ? null : <Time at={forecast.endsAt} />,

@@ -1,10 +1,13 @@
 import { useState } from "react";
-import { change } from "../../api/client";
+import { change, get } from "../../api/client";
 import { Confirm } from "../../components/Confirm";
 import { ChoiceField } from "../../components/Field";
 import { useAction } from "../../hooks/useAction";
 import { useApi } from "../../hooks/useApi";
+import { serverNow } from "../../hooks/useNow";
+import { useZone } from "../../hooks/useZone";
 import { count } from "../../lib/format";
+import { shortTime, type Zone } from "../../lib/zone";
 import type { Execution } from "./attempt";
 import { priorityWords } from "./ExecutionFacts";
 import { useReplayed } from "./useReplayed";
@@ -72,12 +75,20 @@ export function DiscardDialog({ execution, onClose }: Props) {
 export function CancelDialog({ execution, onClose }: Props) {
   const isRunning = execution.status === "running";
   const path = { execution: execution.executionId };
+  const { zone } = useZone();
   const cancel = useAction(
-    (note: string) => change("post", "/executions/{execution}/cancel", { path, body: note === "" ? {} : { note } }),
+    async (note: string) => {
+      const answer = await change("post", "/executions/{execution}/cancel", {
+        path,
+        body: note === "" ? {} : { note },
+      });
+      const found = answer.changed ? null : await get("/executions/{execution}", { path });
+      return { ...answer, completedAt: found?.completedAt ?? null };
+    },
     {
       done: (answer) =>
         !answer.changed
-          ? `Not cancelled: it is ${answer.status}.`
+          ? tooLate(answer.status, answer.completedAt, zone)
           : isRunning
             ? `${execution.job} was asked to stop.`
             : `Cancelled ${execution.job}.`,
@@ -100,6 +111,11 @@ export function CancelDialog({ execution, onClose }: Props) {
         : "It ends at once, and never starts."}
     </Confirm>
   );
+}
+
+function tooLate(status: string, completedAt: string | null, zone: Zone): string {
+  if (completedAt === null) return `Not cancelled: it is ${status}.`;
+  return `Not cancelled: it had already ended as ${status} at ${shortTime(new Date(completedAt), zone, new Date(serverNow()))}.`;
 }
 
 const LEVELS = [

@@ -4,6 +4,7 @@ import { showToast } from "../../app/toasts";
 import { BulkBar } from "../../components/BulkBar";
 import { Button } from "../../components/Button";
 import { useApi } from "../../hooks/useApi";
+import { useKeys } from "../../hooks/useKeys";
 import { serverNow } from "../../hooks/useNow";
 import type { Selection } from "../../hooks/useSelection";
 import { capped, count } from "../../lib/format";
@@ -43,7 +44,16 @@ export function Bulk({ rows, selection, filter }: Props) {
     setAll({ status, number: counts.data.count, target });
   };
   const number = all?.number ?? selection.count;
-  const ask = (verb: Verb, target: Target, isDead: boolean) => setAsked({ verb, target, isDead });
+  const picks = all === null ? picksOf(picked) : [{ verbs: verbsOf(all.status), ...all }];
+  const ask = ({ target, status }: Pick, verb: Verb) =>
+    setAsked({ verb, target: boundTo(verb, target), isDead: status === "failed" });
+  const keyOf = (verb: Verb) => {
+    const pick = may("operate") ? picks.find(({ verbs }) => verbs.includes(verb)) : undefined;
+    return pick === undefined
+      ? {}
+      : { [verb.charAt(0)]: { does: `${verb} the selected rows`, run: () => ask(pick, verb) } };
+  };
+  useKeys({ ...keyOf("replay"), ...keyOf("cancel") });
   return (
     <>
       <BulkBar
@@ -60,13 +70,12 @@ export function Bulk({ rows, selection, filter }: Props) {
         }
       >
         {may("operate") &&
-          (all === null ? picksOf(picked) : [{ verbs: verbsOf(all.status), ...all }]).flatMap(
-            ({ verbs, number, target, status }) =>
-              verbs.map((verb) => (
-                <Button key={verb} onClick={() => ask(verb, boundTo(verb, target), status === "failed")}>
-                  {verb.charAt(0).toUpperCase() + verb.slice(1)} {count(number)}…
-                </Button>
-              )),
+          picks.flatMap((pick) =>
+            pick.verbs.map((verb) => (
+              <Button key={verb} onClick={() => ask(pick, verb)}>
+                {verb.charAt(0).toUpperCase() + verb.slice(1)} {count(pick.number)}…
+              </Button>
+            )),
           )}
         {all === null && (
           <Button icon="copy" onClick={() => void copyIds(selection.keys)}>

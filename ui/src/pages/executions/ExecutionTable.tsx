@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { DataTable } from "../../components/DataTable";
+import { useIsTight } from "../../hooks/useMedia";
 import { useNow } from "../../hooks/useNow";
 import type { Selection } from "../../hooks/useSelection";
 import { useSignal } from "../../lib/signal";
@@ -17,10 +18,11 @@ interface Props {
 export function ExecutionTable({ rows, href, selection, before }: Props) {
   const now = useNow();
   const names = useSignal(chosen);
+  const isTight = useIsTight();
   return (
     <DataTable
       caption="Executions, newest first"
-      columns={columnsOf(names, now, href)}
+      columns={columnsOf(names, now, href, isTight)}
       rows={rows}
       rowKey={(row) => row.executionId ?? ""}
       href={(row) => href(row.executionId ?? "")}

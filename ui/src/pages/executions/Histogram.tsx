@@ -137,7 +137,7 @@ function ticksOf(from: number, length: number): number[] {
   const step = (ROUND_S.find((seconds) => length / 1000 / seconds <= 5) ?? 604_800) * 1000;
   const first = Math.ceil(from / step) * step;
   const ticks = [];
-  for (let at = first; at < from + length * 0.95; at += step) ticks.push(at);
+  for (let at = first; at < from + length * 0.8; at += step) ticks.push(at);
   return ticks;
 }
 

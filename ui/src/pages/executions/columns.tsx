@@ -8,13 +8,13 @@ import { argumentsInLine } from "../../lib/format";
 import { stored } from "../../lib/stored";
 import type { ExecutionItem } from "./filter";
 import { Reason } from "./Reason";
-import { tookOf } from "./words";
+import { attemptsOf, tookOf } from "./words";
 
 type Cell = Column<ExecutionItem>;
 
 export const FIELDS =
   "executionId,status,job,app,arguments,reason,errorMessage,attemptCount,createdAt,startedAt,completedAt,runAt,why," +
-  "queue,priority,worker,workerId,tags,runId,step,cancelRequestedAt";
+  "queue,priority,worker,workerId,tags,runId,step,cancelRequestedAt,maxAttempts,progress";
 
 const SHOWN = ["arguments", "attempts", "took"] as const;
 const MORE = ["queue", "worker", "tags", "priority", "run", "ended"] as const;
@@ -24,16 +24,17 @@ export const CHOOSABLE: readonly Choosable[] = [...SHOWN, ...MORE];
 // The columns that a reader chose, as names with commas.
 export const chosen = stored<string>("rota.columns", SHOWN.join(","));
 
-export function columnsOf(names: string, now: number, href: (id: string) => string): Cell[] {
+// Without room the id gives way: it is on the page of the execution.
+export function columnsOf(names: string, now: number, href: (id: string) => string, isTight: boolean): Cell[] {
   const wanted = new Set(names.split(","));
   const all: (Cell & { name?: Choosable })[] = [
-    { key: "state", head: "state", width: 104, cell: (row) => <StateChip status={row.status ?? ""} /> },
-    { key: "job", head: "job", width: 150, cell: (row) => <JobLink row={row} href={href} /> },
+    { key: "state", head: "state", width: 112, cell: (row) => <StateChip status={row.status ?? ""} /> },
+    { key: "job", head: "job", width: "11%", cell: (row) => <JobLink row={row} href={href} /> },
     {
       key: "arguments",
       name: "arguments",
       head: "arguments",
-      width: "17%",
+      width: "15%",
       cell: (row) => (
         <span className="mono d2">{argumentsInLine(row.arguments as Record<string, unknown> | null)}</span>
       ),
@@ -55,22 +56,22 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       name: "attempts",
       head: "attempts",
       isNumber: true,
-      width: 76,
-      cell: (row) => <span className="d2">{row.attemptCount}</span>,
+      width: 68,
+      cell: (row) => <span className="d2">{attemptsOf(row)}</span>,
     },
     {
       key: "took",
       name: "took",
       head: "took",
       isNumber: true,
-      width: 84,
+      width: 80,
       cell: (row) => <Duration seconds={tookOf(row, now)} />,
     },
     {
       key: "created",
       head: "created",
       isNumber: true,
-      width: 108,
+      width: 104,
       sort: "descending",
       cell: (row) => (
         <span className="d2">
@@ -88,7 +89,7 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
     },
     { key: "id", head: "id", width: 98, cell: (row) => <Id id={row.executionId ?? ""} /> },
   ];
-  return all.filter(({ name }) => name === undefined || wanted.has(name));
+  return all.filter(({ key, name }) => (name === undefined || wanted.has(name)) && !(isTight && key === "id"));
 }
 
 function JobLink({ row, href }: { row: ExecutionItem; href: (id: string) => string }) {

@@ -29,7 +29,9 @@ export function reasonOf(row: ExecutionItem, now: number): string {
   if (row.status === "scheduled" && row.runAt !== undefined) return `starts ${inTime(row.runAt, now)}`;
   if (row.status === "retrying" && row.runAt !== undefined) return `again ${inTime(row.runAt, now)}`;
   if (row.why) return WHY[row.why]?.(row) ?? row.why.replaceAll("_", " ");
-  if (row.status === "running") return row.cancelRequestedAt ? "asked to stop" : "";
+  if (row.status === "running") {
+    return row.cancelRequestedAt ? "asked to stop" : row.progress == null ? "" : `${row.progress} %`;
+  }
   if (row.status === "success" || row.status === "failed") return "";
   return row.reason ? (REASONS[row.reason] ?? row.reason.replaceAll("_", " ")) : "";
 }
@@ -42,6 +44,12 @@ function inTime(at: string, now: number): string {
 // The class without its module: the message is what differs.
 export function shortError(text: string | null | undefined): string {
   return (text ?? "").replace(/^(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_]\w*(?::|$))/, "");
+}
+
+// "2/3": the attempts so far, of those that it may have.
+export function attemptsOf(row: ExecutionItem): string {
+  const { attemptCount: count = 0, maxAttempts: most } = row;
+  return most == null ? `${count}` : `${count}/${Math.max(most, count)}`;
 }
 
 // How long the last attempt took, or has taken.

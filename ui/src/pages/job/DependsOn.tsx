@@ -19,8 +19,15 @@ export function DependsOn({ job }: { job: Job }) {
     { live: ["pulse", "changes"], everyMs: 3000 },
   );
   const fit = useFit();
+  const jobs = (all.data?.items ?? []) as JobRow[];
+  const isAlone = related(job.name, edgesOf(jobs)).size === 1;
   return (
-    <Panel title="Depends on" note="from left to right: the end of one starts the next" right={fit.button} isFlush>
+    <Panel
+      title="Depends on"
+      note="from left to right: the end of one starts the next"
+      right={isAlone ? undefined : fit.button}
+      isFlush
+    >
       <Loaded what="Dependencies" query={all}>
         {({ items }) => <Drawn job={job} jobs={items as JobRow[]} fits={fit.fits} />}
       </Loaded>
@@ -31,10 +38,7 @@ export function DependsOn({ job }: { job: Job }) {
 function Drawn({ job, jobs, fits }: { job: Job; jobs: readonly JobRow[]; fits: number }) {
   const [, go] = useLocation();
   const isPhone = useIsPhone();
-  const names = new Map(jobs.map((one) => [one.jobId, one.name]));
-  const edges = jobs.flatMap((one) =>
-    one.dependencies.map(upstreamOf).map(({ job: from, on }) => ({ from: names.get(from) ?? from, to: one.name, on })),
-  );
+  const edges = edgesOf(jobs);
   const near = related(job.name, edges);
   const events = (job.on as { event?: string[] } | null)?.event ?? [];
   if (near.size === 1)
@@ -89,6 +93,13 @@ function Drawn({ job, jobs, fits }: { job: Job; jobs: readonly JobRow[]; fits: n
       height={Math.min(520, Math.max(240, shown.length * 60))}
       fits={fits}
     />
+  );
+}
+
+function edgesOf(jobs: readonly JobRow[]) {
+  const names = new Map(jobs.map((one) => [one.jobId, one.name]));
+  return jobs.flatMap((one) =>
+    one.dependencies.map(upstreamOf).map(({ job: from, on }) => ({ from: names.get(from) ?? from, to: one.name, on })),
   );
 }
 

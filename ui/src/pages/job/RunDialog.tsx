@@ -67,7 +67,7 @@ function Form({ job, form, onClose }: { job: Job; form: JobForm; onClose: () => 
       {last !== null && parameters.length > 0 && (
         <div className="row">
           <Button isSmall onClick={() => setTyped(typedFrom(parameters, last))}>
-            Take those of the last run
+            Take the arguments of the last run
           </Button>
           <span className="sm d3 mono el" title={argumentsInLine(last)}>
             {argumentsInLine(last)}

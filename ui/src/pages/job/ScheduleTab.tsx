@@ -3,12 +3,14 @@ import type { Schedule } from "../../api/schema";
 import { ButtonLink } from "../../components/Button";
 import { DataTable } from "../../components/DataTable";
 import { Facts } from "../../components/Facts";
+import { Id } from "../../components/Id";
 import { Panel } from "../../components/Panel";
-import { MarkChip, StateChip } from "../../components/StateChip";
+import { MarkChip } from "../../components/StateChip";
 import { Empty, Loaded } from "../../components/States";
 import { Time } from "../../components/Time";
 import { useApi } from "../../hooks/useApi";
 import { duration } from "../../lib/format";
+import { outcomeWords } from "../schedules/words";
 import type { Job } from "./useRuns";
 
 export function ScheduleTab({ job }: { job: Job }) {
@@ -82,8 +84,8 @@ function One({ schedule }: { schedule: Schedule }) {
           caption={`Latest ticks of ${schedule.name}`}
           columns={[
             { key: "at", head: "tick", cell: (tick) => <Time at={tick.at} />, width: 140 },
-            { key: "outcome", head: "outcome", cell: (tick) => tick.outcome, width: 140 },
-            { key: "status", head: "execution", cell: (tick) => <Started tick={tick} /> },
+            { key: "outcome", head: "outcome", cell: (tick) => <Outcome tick={tick} />, width: 140 },
+            { key: "execution", head: "execution", cell: (tick) => <Started id={tick.executionId} /> },
             { key: "count", head: "ticks", cell: (tick) => tick.count, isNumber: true, width: 80 },
           ]}
           rows={ticks.data.items}
@@ -94,11 +96,16 @@ function One({ schedule }: { schedule: Schedule }) {
   );
 }
 
-function Started({ tick }: { tick: { executionId: string | null; status: string | null } }) {
-  if (tick.executionId === null || tick.status === null) return <span className="d3">none</span>;
+function Outcome({ tick }: { tick: { outcome: string; status: string | null } }) {
+  const words = outcomeWords(tick.outcome, tick.status);
+  return <MarkChip {...words}>{words.word}</MarkChip>;
+}
+
+function Started({ id }: { id: string | null }) {
+  if (id === null) return <span className="d3">none</span>;
   return (
-    <Link href={`/executions/${tick.executionId}`}>
-      <StateChip status={tick.status} />
+    <Link href={`/executions/${id}`} className="ln">
+      <Id id={id} />
     </Link>
   );
 }

@@ -4,9 +4,11 @@ import { secondsBetween } from "../../lib/format";
 
 export type Job = JobInFull;
 
-const FIELDS = "executionId,status,createdAt,runAt,startedAt,completedAt,version,attemptCount,tick,worker";
+const FIELDS =
+  "executionId,status,createdAt,runAt,startedAt,completedAt,version,attemptCount,maxAttempts,progress,tick,worker";
 type Name = "executionId" | "status" | "createdAt" | "runAt" | "startedAt" | "completedAt" | "version" | "attemptCount";
-export type RunOfJob = Required<Pick<ExecutionItem, Name>> & { tick?: string | null };
+export type RunOfJob = Required<Pick<ExecutionItem, Name>> &
+  Pick<ExecutionItem, "maxAttempts" | "progress"> & { tick?: string | null };
 
 export const MOST_RUNS = 200;
 

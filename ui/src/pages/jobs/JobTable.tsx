@@ -3,27 +3,35 @@ import { type Column, DataTable } from "../../components/DataTable";
 import { Sparkline } from "../../components/Sparkline";
 import { MarkChip, StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
+import { useIsTight } from "../../hooks/useMedia";
 import { duration, percent } from "../../lib/format";
 import { Outcomes } from "./Outcomes";
 import { useNames } from "./useNames";
 import { addressOf, type JobRow, type Names, quantile, successOf, whenWords } from "./words";
 
-const columnsOf = (names: Names): readonly Column<JobRow>[] => [
+const columnsOf = (names: Names, isTight: boolean): readonly Column<JobRow>[] => [
   { key: "state", head: "state", cell: (job) => <State job={job} />, width: 112 },
   { key: "job", head: "job", cell: (job) => <Name job={job} />, width: "20%" },
   { key: "when", head: "runs", cell: (job) => <When job={job} names={names} /> },
   { key: "last", head: "last 20 outcomes", cell: (job) => <Outcomes of={job.lastOutcomes ?? []} />, width: 162 },
-  { key: "took", head: "run time, middle", cell: (job) => <Took job={job} />, isNumber: true, width: 160 },
+  {
+    key: "took",
+    head: "run time, middle",
+    cell: (job) => <Took job={job} hasTrend={!isTight} />,
+    isNumber: true,
+    width: isTight ? 112 : 160,
+  },
   { key: "success", head: "succeeded", cell: (job) => <Success job={job} />, isNumber: true, width: 84 },
   { key: "next", head: "next", cell: (job) => <Time at={job.nextAt} />, isNumber: true, width: 110 },
 ];
 
 export function JobTable({ rows }: { rows: readonly JobRow[] }) {
   const names = useNames(rows);
+  const isTight = useIsTight();
   return (
     <DataTable
       caption="Jobs by name"
-      columns={columnsOf(names)}
+      columns={columnsOf(names, isTight)}
       rows={rows}
       rowKey={(job) => job.jobId}
       href={addressOf}
@@ -61,13 +69,13 @@ function When({ job, names }: { job: JobRow; names: Names }) {
   );
 }
 
-function Took({ job }: { job: JobRow }) {
+function Took({ job, hasTrend }: { job: JobRow; hasTrend: boolean }) {
   const took = (job.lastOutcomes ?? []).flatMap((one) => (one.tookS === null ? [] : [one.tookS]));
   const middle = quantile(took, 0.5);
   if (middle === null) return <span className="d3">—</span>;
   return (
     <span className="row" style={{ justifyContent: "flex-end" }}>
-      <Sparkline points={[...took].reverse()} label="run times of the last runs" width={72} height={18} />
+      {hasTrend && <Sparkline points={[...took].reverse()} label="run times of the last runs" width={72} height={18} />}
       <span className="num" style={{ width: 62 }}>
         {duration(middle)}
       </span>

@@ -32,11 +32,13 @@ interface Props {
 
 type Looked = { number: number } | { refusal: string } | null;
 const PAUSE_MS = 400;
+const MINUTE_MS = 60_000;
 
 // Says by a dry run how many ticks would start, before anything does.
 function BackfillDialog({ schedule, range, onClose }: Props) {
   const [from, setFrom] = useState<string | null>(new Date(range.from).toISOString());
-  const [to, setTo] = useState<string | null>(new Date(Math.min(range.to, serverNow())).toISOString());
+  // Both ends are included, and a tick at midnight belongs to the next day.
+  const [to, setTo] = useState<string | null>(new Date(Math.min(range.to - MINUTE_MS, serverNow())).toISOString());
   const looked = useDryRun(schedule, from, to);
   const start = useAction(() => backfill(schedule, from ?? "", to ?? "", false), {
     done: (started) => `Started ${plural(started, "tick")} of ${schedule.name}.`,

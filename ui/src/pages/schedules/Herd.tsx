@@ -1,6 +1,6 @@
 import type { Answer } from "../../api/types";
 import { useZone } from "../../hooks/useZone";
-import { plural } from "../../lib/format";
+import { count, plural } from "../../lib/format";
 import { clockTime, dayOf } from "../../lib/zone";
 import css from "./Schedules.module.css";
 
@@ -17,20 +17,30 @@ function hoursOf(quarters: Quarters): Quarters {
   }));
 }
 
+function inBars(quarters: Quarters): Quarters {
+  return quarters.length > MOST_BARS ? hoursOf(quarters) : quarters;
+}
+
+function unitOf(quarters: Quarters): string {
+  return quarters.length > MOST_BARS ? "Ticks per hour" : "Ticks per quarter of an hour";
+}
+
 // Ticks per quarter hour: the denser the ink, the more start together.
 export function Herd({ quarters: given }: { quarters: Quarters }) {
   const { zone } = useZone();
-  const quarters = given.length > MOST_BARS ? hoursOf(given) : given;
+  const quarters = inBars(given);
   const most = Math.max(1, ...quarters.map((quarter) => quarter.count));
   const busiest = quarters.find((quarter) => quarter.count === most);
   const words = (at: string) => `${dayOf(new Date(at), zone)} ${clockTime(new Date(at), zone)}`;
-  const label = busiest === undefined ? "no ticks" : `the most are ${most}, at ${words(busiest.at)}`;
+  const label = busiest === undefined ? "no ticks" : `the most are ${count(most)}, at ${words(busiest.at)}`;
   return (
     <div className={css.herd} role="img" aria-label={`Ticks that start together: ${label}`}>
       {quarters.map((quarter) => (
         <span
           key={quarter.at}
-          style={{ opacity: quarter.count === 0 ? 0.04 : 0.12 + 0.88 * (quarter.count / most) ** 0.7 }}
+          style={{
+            opacity: quarter.count === 0 ? 0.04 : 0.12 + 0.88 * (quarter.count / most) ** 0.7,
+          }}
           title={`${words(quarter.at)}: ${plural(quarter.count, "tick")}`}
         />
       ))}
@@ -38,14 +48,26 @@ export function Herd({ quarters: given }: { quarters: Quarters }) {
   );
 }
 
-export function Busiest({ quarters }: { quarters: Quarters }) {
+// The schedules that lint found to start together: how many, and when they do so next.
+export interface HerdFound {
+  number: number;
+  at: string;
+}
+
+export function Busiest({ quarters, herd }: { quarters: Quarters; herd: HerdFound | null }) {
   const { zone } = useZone();
-  const most = Math.max(0, ...quarters.map((quarter) => quarter.count));
-  const busiest = quarters.find((quarter) => quarter.count === most);
+  if (herd !== null)
+    return (
+      <span className="sm d2">
+        {unitOf(quarters)} · {count(herd.number)} schedules start together at {clockTime(new Date(herd.at), zone)}
+      </span>
+    );
+  const most = Math.max(0, ...inBars(quarters).map((quarter) => quarter.count));
+  const busiest = inBars(quarters).find((quarter) => quarter.count === most);
   return (
     <span className="sm d2">
-      Ticks per quarter of an hour
-      {busiest !== undefined && most > 1 && ` · at most ${most}, at ${clockTime(new Date(busiest.at), zone)}`}
+      {unitOf(quarters)}
+      {busiest !== undefined && most > 1 && ` · at most ${count(most)}, at ${clockTime(new Date(busiest.at), zone)}`}
     </span>
   );
 }

@@ -4,6 +4,7 @@ import { useMay } from "../../api/session";
 import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
+import { useKeys } from "../../hooks/useKeys";
 import type { Schedule } from "./words";
 
 // Pause asks for a note; resume is undone by another pause.
@@ -12,7 +13,10 @@ export function PauseSchedule({ schedule }: { schedule: Schedule }) {
   const [isAsking, setAsking] = useState(false);
   const path = { schedule: schedule.scheduleId };
   const pause = useAction((note: string) => change("post", "/schedules/{schedule}/pause", { path, body: { note } }), {
-    done: () => `Schedule ${schedule.name} paused.`,
+    done: () => ({
+      text: `Schedule ${schedule.name} paused.`,
+      action: { label: "Undo: resume", run: () => void resume.run() },
+    }),
     failed: "Not paused",
   });
   const resume = useAction(() => change("post", "/schedules/{schedule}/resume", { path }), {
@@ -22,6 +26,8 @@ export function PauseSchedule({ schedule }: { schedule: Schedule }) {
     }),
     failed: "Not resumed",
   });
+  const canPause = may("operate") && schedule.paused === null;
+  useKeys(canPause ? { p: { does: `pause schedule ${schedule.name}`, run: () => setAsking(true) } } : {});
   if (!may("operate")) return null;
   if (schedule.paused !== null)
     return (

@@ -5,9 +5,11 @@ import { Hint } from "../../components/Hint";
 import { Icon } from "../../components/Icon";
 import { MarkChip } from "../../components/StateChip";
 import { Age, Time } from "../../components/Time";
+import { useZone } from "../../hooks/useZone";
+import { zoneName } from "../../lib/zone";
 import { Axis } from "./Axis";
 import type { Range } from "./days";
-import { Busiest, Herd } from "./Herd";
+import { Busiest, Herd, type HerdFound } from "./Herd";
 import { Strip } from "./Strip";
 import { lastWords, type Schedule, type Tick } from "./words";
 
@@ -15,39 +17,40 @@ interface Props {
   schedules: readonly Schedule[];
   ticks: Answer<"/ticks"> | undefined;
   range: Range;
+  herd: HerdFound | null;
   warningsOf: (schedule: Schedule) => readonly string[];
   chosen: Schedule | undefined;
   href: (schedule: Schedule) => string;
 }
 
 // A row for each schedule: in words, what became of the last tick, when the next one is, and its strip.
-export function ScheduleTable({ schedules, ticks, range, warningsOf, chosen, href }: Props) {
+export function ScheduleTable({ schedules, ticks, range, herd, warningsOf, chosen, href }: Props) {
   const byId = ticksById(ticks, range.to);
   const of = (schedule: Schedule) => byId.get(schedule.scheduleId) ?? [];
   const name = (schedule: Schedule) => (
     <Name schedule={schedule} href={href(schedule)} warnings={warningsOf(schedule)} />
   );
   const columns: Column<Schedule>[] = [
-    { key: "schedule", head: "schedule", cell: name, width: range.span === "list" ? undefined : 150 },
+    { key: "schedule", head: "schedule", cell: name, width: range.span === "list" ? "17%" : 150 },
     {
       key: "when",
       head: "when",
       cell: (schedule) => <When schedule={schedule} />,
-      width: range.span === "list" ? undefined : 190,
+      width: range.span === "list" ? undefined : 200,
     },
     {
       key: "last",
       head: "last tick",
       cell: (schedule) => <Last schedule={schedule} ticks={of(schedule)} />,
-      width: 124,
+      width: 132,
     },
-    { key: "next", head: "next in", cell: (schedule) => <Next schedule={schedule} />, isNumber: true, width: 84 },
+    { key: "next", head: "next in", cell: (schedule) => <Next schedule={schedule} />, isNumber: true, width: 96 },
     ...(range.span === "list" ? LISTED : [stripColumn(range, of)]),
   ];
   const lead =
     range.span === "list" || ticks === undefined
       ? undefined
-      : { schedule: <Busiest quarters={ticks.quarters} />, strip: <Herd quarters={ticks.quarters} /> };
+      : { schedule: <Busiest quarters={ticks.quarters} herd={herd} />, strip: <Herd quarters={ticks.quarters} /> };
   return (
     <DataTable
       caption="Schedules"
@@ -64,7 +67,9 @@ export function ScheduleTable({ schedules, ticks, range, warningsOf, chosen, hre
             <Last schedule={schedule} ticks={of(schedule)} />
           </div>
           <div className="row sm">
-            <span className="gr el d2">{schedule.words}</span>
+            <span className="gr el">
+              <When schedule={schedule} />
+            </span>
             <span className="nw">
               <Next schedule={schedule} />
             </span>
@@ -83,13 +88,13 @@ function stripColumn(range: Range, of: (schedule: Schedule) => readonly Tick[]):
 
 const LISTED: readonly Column<Schedule>[] = [
   { key: "at", head: "next tick", cell: (schedule) => <Time at={schedule.nextAt} />, width: 110 },
-  { key: "job", head: "job", cell: (schedule) => <JobLink schedule={schedule} />, width: 170 },
+  { key: "job", head: "job", cell: (schedule) => <JobLink schedule={schedule} />, width: 150 },
   { key: "tz", head: "zone", cell: (schedule) => <span className="d2">{schedule.tz}</span>, width: 120 },
   {
     key: "overlap",
     head: "overlap",
     cell: (schedule) => <span className="d2">{spaced(schedule.overlap)}</span>,
-    width: 110,
+    width: 84,
   },
   {
     key: "catchUp",
@@ -132,10 +137,13 @@ function Name({ schedule, href, warnings }: { schedule: Schedule; href: string; 
   );
 }
 
+// The zone is named only if it is another one than that of the page.
 function When({ schedule }: { schedule: Schedule }) {
+  const { zone } = useZone();
+  const { words, tz } = schedule;
   return (
-    <span className="d2" title={schedule.words}>
-      {schedule.words}
+    <span className="d2" title={words}>
+      {tz === zoneName(zone) ? words.replace(`, in ${tz}`, "") : words}
     </span>
   );
 }

@@ -6,17 +6,18 @@ import { type LogLine, levelOf } from "./lines";
 
 interface Props {
   line: LogLine;
+  index: number;
   tall: number;
   search: string;
   isMarked: boolean;
 }
 
-export const LineView = memo(function LineView({ line, tall, search, isMarked }: Props) {
+export const LineView = memo(function LineView({ line, index, tall, search, isMarked }: Props) {
   const { zone } = useZone();
   const level = levelOf(line);
   const tint = level === "error" ? css.error : level === "warning" ? css.warning : "";
   return (
-    <div className={`${css.line} ${tint} ${isMarked ? css.marked : ""}`} style={{ height: tall }}>
+    <div data-index={index} className={`${css.line} ${tint} ${isMarked ? css.marked : ""}`} style={{ height: tall }}>
       <span className={css.time} title={line.at}>
         {timeOf(line.at, zone)}
       </span>

@@ -10,7 +10,7 @@ import { hasEnded } from "../../../lib/states";
 import type { Attempt, Execution } from "../attempt";
 import css from "./Log.module.css";
 import { type LogHandle, LogLines } from "./LogLines";
-import { rowsOf } from "./lines";
+import { leftOut, rowsOf } from "./lines";
 import { download } from "./read";
 import { Search } from "./Search";
 import { useLog } from "./useLog";
@@ -39,6 +39,7 @@ export function Log({ execution, attempts, chosen }: Props) {
     l: { does: "go to the log", run: () => lines.current?.focus() },
     f: { does: "follow the log, or stop", run: () => lines.current?.toggleFollow() },
   });
+  const gap = useMemo(() => leftOut(log.lines), [log.lines]);
   const set = (values: Record<string, string | null>) => url.set(values, { replace: true });
   const bar = (
     <span className={css.bar}>
@@ -80,7 +81,13 @@ export function Log({ execution, attempts, chosen }: Props) {
   return (
     <Panel
       title="Log"
-      note={log.isLoaded ? `${plural(shown, "line")}${log.isComplete ? "" : ", earlier ones are being read"}` : ""}
+      note={
+        log.isLoaded
+          ? plural(shown, "line") +
+            (log.isComplete ? "" : ", earlier ones are being read") +
+            (gap === null ? "" : `, ${count(gap.count)} left out after line ${count(gap.after)}`)
+          : ""
+      }
       right={bar}
       isFlush
     >
@@ -99,6 +106,7 @@ export function Log({ execution, attempts, chosen }: Props) {
           ref={lines}
           rows={rows}
           attempts={attempts}
+          fence={url.one("attempt") === null ? null : (chosen?.fence ?? null)}
           isWrapped={isWrapped}
           isLive={!hasEnded(execution.status)}
           search={text}

@@ -5,6 +5,7 @@ import { charWidth } from "./charWidth";
 import { LineView } from "./LineView";
 import css from "./Log.module.css";
 import { HEAD, type Row, rowAt, topsOf, widthOf } from "./lines";
+import { useSelectedRows, withSelected } from "./useSelectedRows";
 
 export interface LogHandle {
   focus: () => void;
@@ -16,6 +17,8 @@ interface Props {
   ref: Ref<LogHandle>;
   rows: readonly Row[];
   attempts: readonly Attempt[];
+  // The attempt that the reader looks at.
+  fence: number | null;
   isWrapped: boolean;
   isLive: boolean;
   search: string;
@@ -28,7 +31,7 @@ const OVERSCAN = 40;
 const BESIDE = 92 + 50 + 16 + 24;
 const NEAR_END = 4;
 
-export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Props) {
+export function LogLines({ ref, rows, attempts, fence, isWrapped, isLive, search }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, tall: 480, wide: 800 });
   const [isFollowing, setFollowing] = useState(true);
@@ -43,8 +46,12 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
     [rows],
   );
   const isAll = rows.length <= ALL;
-  const first = isAll ? 0 : Math.max(0, rowAt(tops, view.top) - OVERSCAN);
-  const last = isAll ? rows.length : Math.min(rows.length, rowAt(tops, view.top + view.tall) + OVERSCAN);
+  const selected = useSelectedRows(box, rows);
+  const drawn = {
+    first: Math.max(0, rowAt(tops, view.top) - OVERSCAN),
+    last: Math.min(rows.length, rowAt(tops, view.top + view.tall) + OVERSCAN),
+  };
+  const { first, last } = isAll ? { first: 0, last: rows.length } : withSelected(drawn, selected);
 
   useEffect(() => {
     const element = box.current;
@@ -60,6 +67,16 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
   useEffect(() => {
     if (isFollowing) setSeen(rows.length);
   }, [isFollowing, rows.length]);
+
+  const shownFence = useRef(fence);
+  useEffect(() => {
+    if (shownFence.current === fence) return;
+    shownFence.current = fence;
+    const head = rows.findIndex((row) => row.kind === "head" && row.fence === fence);
+    if (head < 0) return;
+    setFollowing(false);
+    box.current?.scrollTo({ top: tops[head] ?? 0 });
+  }, [fence, rows, tops]);
 
   const toEnd = () => {
     setFollowing(true);
@@ -102,6 +119,7 @@ export function LogLines({ ref, rows, attempts, isWrapped, isLive, search }: Pro
                 <LineView
                   key={`${row.line.fence}.${row.line.line}`}
                   line={row.line}
+                  index={index}
                   tall={tall}
                   search={search}
                   isMarked={index === marked && search !== ""}

@@ -7,7 +7,25 @@ export type Level = "error" | "warning" | null;
 export function levelOf(line: LogLine): Level {
   if (/^(ERROR|CRITICAL|FATAL)\b/.test(line.text)) return "error";
   if (/^WARN(ING)?\b/.test(line.text)) return "warning";
-  return line.stream === "rota" && /\bfailed\b/.test(line.text) ? "error" : null;
+  if (line.stream !== "rota") return null;
+  return /\bfailed\b/.test(line.text) ? "error" : isGap(line) ? "warning" : null;
+}
+
+// What Rota writes where lines of a log above `max_log_bytes` are missing.
+function isGap(line: LogLine): boolean {
+  return line.stream === "rota" && /left out here|^\(max_log_bytes/.test(line.text);
+}
+
+// How many lines are missing, and the number of the last one before them.
+export function leftOut(lines: readonly LogLine[]): { count: number; after: number } | null {
+  let found: { count: number; after: number } | null = null;
+  lines.forEach((line, index) => {
+    const before = lines[index - 1];
+    if (before === undefined || before.fence !== line.fence || !isGap(line)) return;
+    const missing = line.line - before.line;
+    if (missing > 1) found = { count: (found?.count ?? 0) + missing, after: found?.after ?? before.line };
+  });
+  return found;
 }
 
 // A row of the viewer: a line, or the head of an attempt.

@@ -40,11 +40,13 @@ export async function send({ verb, target, number, rate }: Sent, onChange: () =>
   if ("ids" in target) {
     const body = { action: verb, on: ON, ids: [...target.ids] };
     const answer = (await change("post", "/actions", { body })) as {
-      items: { changed: boolean; error?: string | null }[];
+      items: { id: string; changed: boolean; error?: string | null }[];
     };
     const done = answer.items.filter((item) => item.changed).length;
     const refusal = answer.items.find((item) => item.error)?.error ?? null;
-    say(verb, { done, total: answer.items.length, refusal });
+    const refused = answer.items.filter((item) => item.error).map((item) => item.id);
+    say(verb, { done, total: answer.items.length, refusal }, refused, onChange);
+    onChange();
     return;
   }
   const filter = { ...target.filter };
@@ -53,9 +55,15 @@ export async function send({ verb, target, number, rate }: Sent, onChange: () =>
   void follow(action, verb, onChange);
 }
 
-function say(verb: Verb, outcome: Outcome): void {
+function say(verb: Verb, outcome: Outcome, refused: readonly string[], onChange: () => void): void {
   const kind = outcome.done === 0 && outcome.total > 0 ? "failed" : "success";
-  showToast({ kind, text: outcomeWords(verb, outcome) });
+  const action = refused.length === 0 ? undefined : againFor(verb, refused, onChange);
+  showToast({ kind, text: outcomeWords(verb, outcome), action });
+}
+
+function againFor(verb: Verb, ids: readonly string[], onChange: () => void) {
+  const run = () => void send({ verb, target: { ids }, number: ids.length }, onChange).catch(() => undefined);
+  return { label: "Try those again", run };
 }
 
 export async function follow(begun: Action, verb: Verb, onChange: () => void): Promise<void> {
@@ -97,11 +105,8 @@ function endOf(action: Action, verb: Verb, onChange: () => void) {
   const isStopped = action.status === "cancelled";
   const text = outcomeWords(verb, { done: action.done, total: totalOf(action), refusal, isStopped });
   const ids = action.errors.map((one) => one.id);
-  const again = () => void send({ verb, target: { ids }, number: ids.length }, onChange).catch(() => undefined);
   const kind = action.done === 0 && action.failed > 0 ? ("failed" as const) : ("success" as const);
-  return ids.length === 0 || isStopped
-    ? { kind, text }
-    : { kind, text, action: { label: "Try those again", run: again } };
+  return ids.length === 0 || isStopped ? { kind, text } : { kind, text, action: againFor(verb, ids, onChange) };
 }
 
 // Until all are collected, as many as the preview found.
