@@ -514,6 +514,6 @@ def test_calls_of_a_bulk_enqueue_are_encoded_and_refused_like_single_calls(calls
     except ArgumentsError as error:
         with pytest.raises(ArgumentsError) as found:
             signature.encode_many(calls, 200)
-        assert str(found.value) == str(error)
+        assert str(found.value) == str(error)  # noqa: PT017
     else:
         assert signature.encode_many(calls, 200) == expected
