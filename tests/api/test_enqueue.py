@@ -13,6 +13,7 @@ from rota.domain.access import Role, Scope
 from rota.domain.job import Definition, Queue
 from tests.api.jobs import FREE, SEND, add_jobs
 from tests.api.server import Server, code
+from tests.support.tables import table
 
 
 @pytest.fixture
@@ -232,6 +233,13 @@ async def test_media_types_and_parameters(client: httpx.AsyncClient) -> None:
     for query in ("?answer=ids", "?wait=61s", "?wait=x", "?wait=-1"):
         answer = await client.post(f"/executions{query}", json={"job": "free"})
         assert (answer.status_code, code(answer)) == (400, "bad_parameter")
+
+
+async def test_a_trace_is_kept_with_its_execution(client: httpx.AsyncClient, server: Server) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for given in (trace, "x" * 55):
+        await client.post("/executions", json={"job": "free"}, headers={"traceparent": given})
+    assert sorted(row["trace"] or "" for row in table(server.store, "execution")) == ["", trace]
 
 
 async def test_a_token_may_be_limited_to_queues_and_jobs(server: Server) -> None:

@@ -89,6 +89,26 @@ async def test_rows_have_the_limit_of_attempts_and_the_progress(client: httpx.As
     }
 
 
+async def test_a_page_with_large_arguments_ends_early(
+    client: httpx.AsyncClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.api.resources.executions.MOST_BYTES", 50_000)
+    ids = [world.enqueue("send", {"to": "x" * 10_000}) for _ in range(23)]
+    chosen = "/executions?fields=executionId,arguments&limit=20"
+    pages = [(await client.get(chosen)).json()]
+    while (cursor := pages[-1]["nextCursor"]) is not None:
+        pages.append((await client.get(f"{chosen}&cursor={cursor}")).json())
+    assert [one["executionId"] for page in pages for one in page["items"]] == ids[::-1]
+    assert {len(page["items"]) for page in pages[:-1]} == {5}
+    back = (await client.get(f"{chosen}&cursor={pages[2]['previousCursor']}")).json()
+    assert back["items"] == pages[1]["items"]
+    by_rank = (await client.get(f"{chosen}&status=queued&queue=default&order=rank")).json()
+    assert [one["executionId"] for one in by_rank["items"]] == ids[:5]
+    next_by_rank = f"{chosen}&status=queued&queue=default&order=rank&cursor={by_rank['nextCursor']}"
+    assert [one["executionId"] for one in (await client.get(next_by_rank)).json()["items"]] == ids[5:10]
+    assert len((await client.get("/executions?limit=20")).json()["items"]) == 20
+
+
 @pytest.mark.parametrize(
     ("query", "status", "problem", "words"),
     [

@@ -86,7 +86,9 @@ async def test_case_17_a_key_with_another_request(server: Server) -> None:
         assert bare.json()["executionId"] == made.json()["executionId"]
         elsewhere = await other.post("/executions", json=BODY)
         assert elsewhere.json()["executionId"] != made.json()["executionId"]
-    assert executions(server) == 2
+        triggered = await one.post("/jobs/free/trigger")
+        assert (triggered.status_code, triggered.json()["created"]) == (201, True), "another path has other keys"
+    assert executions(server) == 3
 
 
 async def test_case_17_a_key_after_a_refusal(client: httpx.AsyncClient, server: Server) -> None:

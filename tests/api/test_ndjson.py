@@ -172,7 +172,7 @@ async def test_compressed_lines_are_bounded(client: httpx.AsyncClient) -> None:
     assert answer[-1]["stopped"]["problem"]["code"] == "too_large"
 
 
-async def test_a_revoked_token_ends_the_stream(server: Server) -> None:
+async def test_case_30_a_revoked_token_ends_the_lines(server: Server) -> None:
     add_jobs(server.store, FREE)
     text = server.token(Role.PRODUCER)
 

@@ -67,6 +67,36 @@ async def test_the_depth_of_a_namespace_is_bounded(client: httpx.AsyncClient, se
     assert answers[3].headers["retry-after"] == "1"
 
 
+async def test_every_request_that_enqueues_is_counted(client: httpx.AsyncClient, server: Server) -> None:
+    made = (await client.post("/executions", json=BODY)).json()["executionId"]
+    await client.post(f"/executions/{made}/cancel")
+    job = {"name": "one", "command": ["true"], "schedule": "0 0 * * *"}
+    assert (await client.post("/jobs", json=job)).status_code == 201
+    flow = {"name": "flow", "steps": [{"id": "a", "job": "one"}]}
+    assert (await client.post("/workflows", json=flow)).status_code == 201
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("/executions", BODY),
+        ("/jobs/one/trigger", {}),
+        ("/schedules/one/trigger", {}),
+        ("/workflows/flow/trigger", {}),
+        (f"/executions/{made}/replay", {}),
+        ("/actions", {"action": "replay", "on": "executions", "ids": [made]}),
+    ]
+
+    async def post(path: str, body: dict[str, Any]) -> httpx.Response:
+        server.services.part(QuotaKeeper)._known.clear()
+        return await client.post(path, json=body or None)
+
+    for path, body in requests:
+        answer = await post(path, body)
+        assert answer.status_code < 300, (path, answer.text)
+    limit(server, max_depth=0)
+    for path, body in requests:
+        answer = await post(path, body)
+        assert (answer.status_code, code(answer)) == (429, "namespace_full"), path
+    assert (await post("/workflows/flow/trigger?dryRun=true", {})).status_code == 200
+
+
 async def test_other_namespaces_have_no_limit(server: Server) -> None:
     add_jobs(server.store, FREE, namespace="b")
     limit(server, max_depth=0)

@@ -19,7 +19,7 @@ PATHS = ("/ready", "/health", "/api/v1/me", "/api/v1/jobs")
 
 
 def test_case_44_no_request_fails_while_the_processes_are_replaced(tmp_path: Path) -> None:
-    stop, failures, done = threading.Event(), list[str](), [0, 0, 0, 0]
+    stop, failures, done, byes = threading.Event(), list[str](), [0, 0, 0, 0], list[str]()
 
     def call(number: int, url: str) -> None:
         with httpx.Client(base_url=url, timeout=30) as client:
@@ -32,8 +32,29 @@ def test_case_44_no_request_fails_while_the_processes_are_replaced(tmp_path: Pat
                     failures.append(repr(error))
                 done[number] += 1
 
+    def wait(url: str, id: str) -> None:
+        """An answer comes before its time only when the process stops."""
+        with httpx.Client(base_url=url, timeout=30) as client:
+            while not stop.is_set():
+                answer = client.get(f"/api/v1/executions/{id}?wait=1s")
+                if (answer.status_code, answer.json()["status"]) != (200, "scheduled"):
+                    failures.append(answer.text)
+
+    def listen(url: str) -> None:
+        """A stream that ends says why, and the next one opens."""
+        with httpx.Client(base_url=url, timeout=30) as client:
+            while not stop.is_set():
+                with client.stream("GET", "/api/v1/stream?topics=pulse") as stream:
+                    lines = list(stream.iter_lines()) if stream.status_code == 200 else [f"{stream.status_code}"]
+                byes.append(next((line for line in lines[::-1] if "reason" in line), "cut off"))
+
     with server_process(tmp_path, fresh_database(), "--processes", "2") as server:
+        with httpx.Client(base_url=server.url, timeout=30) as client:
+            client.post("/api/v1/jobs", json={"name": "one", "command": ["true"]}).raise_for_status()
+            id = client.post("/api/v1/jobs/one/trigger", json={"delay": "1h"}).json()["executionId"]
         callers = [threading.Thread(target=call, args=(number, server.url)) for number in range(4)]
+        callers.append(threading.Thread(target=wait, args=(server.url, id)))
+        threading.Thread(target=listen, args=(server.url,), daemon=True).start()
         for caller in callers:
             caller.start()
         try:
@@ -46,6 +67,8 @@ def test_case_44_no_request_fails_while_the_processes_are_replaced(tmp_path: Pat
         assert failures == [], server.log
         assert min(done) > 10
         assert server.stop() == 0
+        eventually(lambda: len(byes) >= 2, what="a stream that ended with each process")
+        assert all('"draining"' in bye for bye in byes[:2]), byes
 
 
 def test_every_request_has_a_line_in_the_log(tmp_path: Path) -> None:

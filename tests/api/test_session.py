@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import httpx
+import pytest
+
+from rota.api import auth
+from rota.clock import ManualClock
 from rota.domain.access import Role
+from tests.api.conftest import DAY
 from tests.api.server import Server, code
 
 
@@ -43,6 +49,35 @@ async def test_a_session_ends_with_its_token(server: Server) -> None:
         (id,) = [one["tokenId"] for one in listed if one["name"] == "ann"]
         await boss.delete(f"/tokens/{id}")
         assert (await browser.get("/me")).status_code == 401
+
+
+async def test_a_session_ends_when_it_is_idle_and_after_a_week(
+    clock: ManualClock, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "USES_OF_S", 0.0)
+    text = server.token(Role.VIEWER, expires_at=clock.now() + 90 * DAY)
+
+    async def signed_in(client: httpx.AsyncClient) -> bool:
+        server.api.authenticator.forget()
+        answer = await client.get("/me")
+        await server.api.authenticator._write_uses()
+        return answer.status_code == 200
+
+    async with server.client() as idle, server.client() as busy:
+        for browser in (idle, busy):
+            assert (await browser.post("/session", json={"token": text})).status_code == 201
+        clock.advance(11 * 3600)
+        assert await signed_in(idle)
+        clock.advance(13 * 3600)
+        assert not await signed_in(idle), "twelve hours without a request"
+        assert not await signed_in(busy)
+        assert (await busy.post("/session", json={"token": text})).status_code == 201
+        for _ in range(16):
+            assert await signed_in(busy)
+            clock.advance(10 * 3600)
+        assert await signed_in(busy)
+        clock.advance(10 * 3600)
+        assert not await signed_in(busy), "a week since the sign-in"
 
 
 async def test_a_wrong_token_gets_no_session(server: Server) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from rota.api import feed
 from rota.api.outcome_rates import OutcomeRates
+from rota.api.resources import stream as stream_module
 from rota.clock import ManualClock
 from rota.domain import payload
-from rota.domain.access import Role
+from rota.domain.access import Grant, Role
 from rota.domain.job import Definition
 from rota.domain.outcome import Failed
 from rota.ops import define, enqueue
@@ -111,6 +112,27 @@ async def test_case_30_a_stream_ends_with_its_token(server: Server) -> None:
         (id,) = [one["tokenId"] for one in listed if one["name"] == "v"]
         await client.delete(f"/tokens/{id}")
         assert (await stream.event("bye"))["reason"] == "revoked"
+
+
+async def test_a_stream_outlasts_an_outage_of_the_database(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "LOOK_S", 0.02)
+    asked = 0
+
+    async def away(*_: object) -> Grant:
+        nonlocal asked
+        asked += 1
+        raise server.store.too_busy()
+
+    async with streaming(server, "topics=pulse") as stream:
+        await stream.event("hello")
+        monkeypatch.setattr(server.services, "grant_of", away)
+        async with asyncio.timeout(10):
+            while asked < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # sleep: until the token was to be checked
+        monkeypatch.undo()
+        place(server)
+        while not (await stream.event("pulse"))["queues"]:
+            pass
 
 
 async def test_a_stopping_server_says_bye(server: Server) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from rota.domain.access import Role
-from tests.api.server import Server, code
+from rota.domain.access import Role, Scope
+from tests.api.server import Server, code, serving
 
 
 async def make(client: httpx.AsyncClient, **about: object) -> dict[str, str]:
@@ -96,6 +96,26 @@ async def test_case_32_rights_beyond_the_own_ones(server: Server) -> None:
         own = (await client.get("/tokens")).json()["items"][0]["tokenId"]
         assert (await client.delete(f"/tokens/{own}")).status_code == 204
         assert (await client.get("/me")).status_code == 401
+
+
+async def test_case_32_scopes_beyond_the_own_ones(server: Server) -> None:
+    text = server.token(None, scopes=(Scope.ADMIN, Scope.READ))
+    async with server.client(text) as client:
+        for about in ({"scopes": ["read", "define:command"]}, {"role": "operator"}, {"role": "admin"}):
+            answer = await client.post("/tokens", json={"name": "y", **about})
+            assert (answer.status_code, code(answer)) == (403, "exceeds_own_rights")
+        assert (await client.post("/tokens", json={"name": "y", "role": "viewer"})).status_code == 201
+
+
+async def test_case_34_nothing_opens_when_the_last_token_is_revoked(server: Server, url: str) -> None:
+    async with server.client(server.token(Role.ADMIN)) as client, server.client() as stranger:
+        (own,) = (await client.get("/tokens")).json()["items"]
+        assert (await client.delete(f"/tokens/{own['tokenId']}")).status_code == 204
+        assert code(await client.get("/me")) == "revoked_token"
+        assert code(await stranger.get("/me")) == "no_token"
+    with serving(url) as later:
+        async with later.client() as stranger:
+            assert code(await stranger.get("/jobs")) == "no_token", "a server that starts later is closed, too"
 
 
 @pytest.mark.parametrize(

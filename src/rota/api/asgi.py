@@ -228,7 +228,9 @@ async def _send(
         headers.setdefault("Content-Type", answer.media)
     if content is not None:
         if _is_compressed(answer, content, request):
-            content = gzip.compress(content, 5)
+            # A large answer is compressed beside the event loop.
+            is_large = len(content) > body.USUAL
+            content = await asyncio.to_thread(gzip.compress, content, 5) if is_large else gzip.compress(content, 5)
             vary = f"{headers['Vary']}, Accept-Encoding" if "Vary" in headers else "Accept-Encoding"
             headers |= {"Content-Encoding": "gzip", "Vary": vary}
         headers["Content-Length"] = str(len(content))

@@ -195,7 +195,10 @@ class _Stream:
     async def _order(self, line: bytes, number: int) -> Any:
         if isinstance(line, _TooLong):
             raise body.too_large(line.most)
-        body.check_json(line)
+        if len(line) > body.USUAL:
+            await body.check(line)
+        else:
+            body.check_json(line)
         return await self._sink.order(line, number)
 
     async def _commit(self, chunk: Chunk) -> None:

@@ -17,6 +17,8 @@ REMEMBERED_S = 5.0
 DEPTH_S = 1.0
 """How old the counted depth of a namespace may be. Executions of other servers since then may exceed the limit."""
 MOST_REMEMBERED = 10_000
+CODES = ("namespace_full", "quota_exceeded")
+"""What a request that enqueues may be refused with."""
 
 
 class Admitted(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
@@ -97,6 +97,27 @@ class _Looked(msgspec.Struct, frozen=True):
 SUMMARY = ExecutionItem.__struct_fields__[: ExecutionItem.__struct_fields__.index("replay_of") + 1]
 ENCODED = dict(zip(ExecutionItem.__struct_encode_fields__, ExecutionItem.__struct_fields__, strict=True))
 """Every member that `fields` may name."""
+LARGE = {"arguments", "result", "error"}
+"""Members that may be megabytes each."""
+FIRST_PIECE = 4
+"""How many executions with such members are read first; how many come next follows from their size."""
+
+
+def items_within(
+    view: View, namespace: str, ids: Sequence[str], members: Sequence[str], most_bytes: int
+) -> tuple[list[ExecutionItem], int]:
+    """`items` of as many ids as have so many bytes of arguments, results and errors, and how many ids that are."""
+    if not LARGE & set(members):
+        return items(view, namespace, ids, members), len(ids)
+    found: list[ExecutionItem] = []
+    done, size, piece = 0, 0, FIRST_PIECE
+    while done < len(ids) and size < most_bytes:
+        rows = _rows(view, namespace, ids[done : done + piece], set(members))
+        found += _shown(view, namespace, rows, members)
+        done = min(len(ids), done + piece)
+        size += sum(len(row.arguments or "") + len(row.result or "") + len(row.error or "") for row in rows)
+        piece = max(1, min(2 * piece, (most_bytes - size) * done // max(1, size)))
+    return found, done
 
 
 def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str] = SUMMARY) -> list[ExecutionItem]:
@@ -104,7 +125,11 @@ def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str]
     wanted = set(members)
     if wanted <= {"execution_id"}:
         return [ExecutionItem(execution_id=id) for id in ids]
-    rows = execution_reader.rows(
+    return _shown(view, namespace, _rows(view, namespace, ids, wanted), members)
+
+
+def _rows(view: View, namespace: str, ids: Sequence[str], wanted: Set[str]) -> list[ListedRow]:
+    return execution_reader.rows(
         view,
         namespace,
         ids,
@@ -113,6 +138,10 @@ def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str]
         headers="headers" in wanted,
         result="result" in wanted,
     )
+
+
+def _shown(view: View, namespace: str, rows: Sequence[ListedRow], members: Sequence[str]) -> list[ExecutionItem]:
+    wanted = set(members)
     names = step_names(view, namespace, rows) if "step" in wanted else {}
     schedules = schedule_ids(view, namespace, rows) if "schedule_id" in wanted else {}
     pending = [row.id for row in rows if row.status in PENDING] if "why" in wanted else []

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rota.api import listing, named, problem
+from rota.api import listing, named, problem, quotas
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Flaw, Problem
 from rota.api.query import Page, moment
+from rota.api.quotas import QuotaKeeper
 from rota.api.resources.runs import STATUSES as RUN_STATUSES
 from rota.api.route import BASE, NoQuery, Route
 from rota.api.waiting import wait_s
@@ -91,6 +92,8 @@ async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
     id = call.services.ids.new()
     if body.ids is not None:
         items = _items(body)
+        if body.action in STARTING and not call.is_dry_run:
+            await call.services.part(QuotaKeeper).admit(call.namespace, len(items))
 
         def show_all(tx: Tx, done: list[Done]) -> Answer:
             if call.is_dry_run:
@@ -296,7 +299,7 @@ ROUTES = [
         answer=Action,
         status=202,
         also={200: Results},
-        codes=("empty_filter", "too_many", "unknown_field", "missing_field"),
+        codes=("empty_filter", "too_many", "unknown_field", "missing_field", *quotas.CODES),
         example=_EXAMPLE,
     ),
     Route(

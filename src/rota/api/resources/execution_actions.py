@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import named
+from rota.api import named, quotas
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.execution_filter import instant
 from rota.api.problem import Flaw, Problem
+from rota.api.quotas import QuotaKeeper
 from rota.api.resources.executions import LAST_ATTEMPTS, check_owner, owner
 from rota.api.route import BASE, Access, NoQuery, Route
 from rota.domain import duration, job, names, payload
@@ -120,7 +121,9 @@ async def replay(call: Call, query: NoQuery, body: ReplayBody | None) -> Answer:
         priority=_level(given.priority),
         delay_s=None if given.delay is None else duration.seconds(given.delay, "delay"),
     )
-    most_bytes = call.services.settings.max_payload_bytes
+    keeper = call.services.part(QuotaKeeper)
+    most_bytes = await keeper.most_payload_bytes(call.namespace)
+    await keeper.admit(call.namespace, 1)
 
     def op(tx: Tx) -> str:
         _check_may_place(call, tx, given.queue)
@@ -223,7 +226,7 @@ ROUTES = [
         answer=ExecutionDetail,
         status=201,
         example={"priority": 10},
-        codes=("not_ended", "conflict", "bad_arguments", "bad_definition", "queue_full"),
+        codes=("not_ended", "conflict", "bad_arguments", "bad_definition", "queue_full", *quotas.CODES),
     ),
     Route(
         method="POST",

@@ -22,7 +22,7 @@ from rota.ids import is_id
 from rota.store import execution_reader, reader
 from rota.store.execution_reader import Criteria, RankKey, Where
 from rota.store.port import View
-from rota.store.scan import Budget, Found
+from rota.store.scan import Budget, Found, K
 from rota.views import attempt, execution, execution_list
 from rota.views.attempt import Attempt
 from rota.views.execution import ExecutionDetail
@@ -30,6 +30,8 @@ from rota.views.execution_list import ENCODED, SUMMARY, ExecutionItem
 from rota.views.shape import Page as Items
 
 RANK = "rank"
+MOST_BYTES = 8 * 1024 * 1024
+"""Of arguments, results and errors on one page."""
 LAST_ATTEMPTS = 10
 DIGITS = 18
 """A number with so many digits fits into the databases' integers."""
@@ -140,7 +142,7 @@ def _page(
     if of is not None:
         reader.status(view, namespace, of)  # Raises if there is no such execution.
     found = execution_reader.page(view, namespace, filters, where, limit, Budget())
-    return found, execution_list.items(view, namespace, found.keys, members)
+    return _with_items(view, namespace, found, found.keys, members)
 
 
 async def _by_rank(call: Call, query: ExecutionsQuery, members: Sequence[str]) -> Answer:
@@ -161,7 +163,17 @@ def _page_by_rank(
     found = execution_reader.page_by_rank(
         view, namespace, filters.queue[0], filters, after, limit, Budget(), back=at.is_back
     )
-    return found, execution_list.items(view, namespace, [id for _, id in found.keys], members)
+    return _with_items(view, namespace, found, [id for _, id in found.keys], members)
+
+
+def _with_items(
+    view: View, namespace: str, found: Found[K], ids: Sequence[str], members: Sequence[str]
+) -> tuple[Found[K], list[ExecutionItem]]:
+    """The items of a page. A page with large arguments or results ends early, and the next one continues there."""
+    items, count = execution_list.items_within(view, namespace, ids, members, MOST_BYTES)
+    if count < len(ids):
+        found = msgspec.structs.replace(found, keys=found.keys[:count], reached=None, has_more=True)
+    return found, items
 
 
 def _members(fields: str | None) -> Sequence[str]:

@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import listing, named
+from rota.api import listing, named, quotas
 from rota.api.answer import Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
 from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
+from rota.api.quotas import QuotaKeeper
 from rota.api.route import NoQuery, Route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
@@ -154,6 +155,7 @@ async def resume(call: Call, query: NoQuery, body: Nothing | None) -> Answer:
 
 async def retry(call: Call, query: NoQuery, body: Retry | None) -> Answer:
     named.check_is_unlimited(call)
+    await call.services.part(QuotaKeeper).admit(call.namespace, 1)
     wanted = body or Retry()
     arguments = bytes(wanted.arguments).strip()
     if arguments and not arguments.startswith(b"{"):
@@ -271,6 +273,6 @@ ROUTES = [
         answer=RunRetried,
         status=201,
         example={"fromStep": "load", "stepArguments": {"load": {"day": "2030-01-31"}}},
-        codes=("conflict", "bad_arguments"),
+        codes=("conflict", "bad_arguments", *quotas.CODES),
     ),
 ]

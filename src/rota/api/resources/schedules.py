@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rota.api import listing, named, problem, revision
+from rota.api import listing, named, problem, quotas, revision
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.dry_run import Dry, would
 from rota.api.named import Note, OfApp, OfAppOrDry
 from rota.api.patch import patched
 from rota.api.problem import Flaw, Problem
+from rota.api.quotas import QuotaKeeper
 from rota.api.revision import Conditions
 from rota.api.route import Route
 from rota.api.schedule_body import (
@@ -152,6 +153,8 @@ async def resume(call: Call, query: OfAppOrDry) -> Answer:
 async def trigger(call: Call, query: OfAppOrDry) -> Answer:
     """Starts an execution now, with the job, the arguments and the queue of the schedule, whether paused or not."""
     id = call.services.ids.new()
+    if not call.is_dry_run:
+        await call.services.part(QuotaKeeper).admit(call.namespace, 1)
 
     def act(tx: Tx) -> ScheduleRow:
         row = find(tx, call.namespace, call.path["schedule"], query.app)
@@ -396,6 +399,6 @@ ROUTES = [
         query=OfAppOrDry,
         answer=Triggered,
         status=201,
-        codes=("ambiguous_name", "queue_full", "unknown_job"),
+        codes=("ambiguous_name", "queue_full", "unknown_job", *quotas.CODES),
     ),
 ]

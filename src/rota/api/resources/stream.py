@@ -16,6 +16,7 @@ from rota.api.problem import Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.route import Route
 from rota.domain.access import Scope
+from rota.domain.errors import RotaError
 from rota.domain.instant import rfc3339
 
 PING_S = 15.0
@@ -90,6 +91,8 @@ async def why_closed(call: Call) -> str | None:
         await call.check_token()
     except Problem as refused:
         return "expired" if refused.code == "expired_token" else "revoked"
+    except RotaError:
+        return None  # The database cannot say now whether the token has ended. It will be asked again.
     return None
 
 

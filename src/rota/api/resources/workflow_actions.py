@@ -9,13 +9,14 @@ from typing import Annotated, Any
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import enqueueing, listing, named, problem, revision, workflow_body
+from rota.api import enqueueing, listing, named, problem, quotas, revision, workflow_body
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.named import Note, OfApp, OfAppOrDry
 from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
+from rota.api.quotas import QuotaKeeper
 from rota.api.resources.workflows import find, refused_if_code, written
 from rota.api.route import Route
 from rota.domain import payload
@@ -83,7 +84,10 @@ class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
 async def trigger(call: Call, query: OfAppOrDry, body: StartOptions | None) -> Answer:
     options = body or StartOptions()
     id = call.services.ids.new()
-    most = call.services.settings.max_payload_bytes
+    keeper = call.services.part(QuotaKeeper)
+    most = await keeper.most_payload_bytes(call.namespace)
+    if not call.is_dry_run:
+        await keeper.admit(call.namespace, 1)
 
     def act(tx: Tx) -> tuple[JobRow, Accepted]:
         row = _living(find(tx, call, query.app))
@@ -237,7 +241,7 @@ ROUTES = [
         is_body_optional=True,
         answer=Started,
         status=201,
-        codes=("deleted", "ambiguous_name", "bad_arguments", "key_conflict", "queue_full"),
+        codes=("deleted", "ambiguous_name", "bad_arguments", "key_conflict", "queue_full", *quotas.CODES),
         example={"arguments": {"day": "2030-01-31"}},
     ),
     Route(
