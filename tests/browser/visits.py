@@ -102,7 +102,6 @@ OF_THE_SHOP = (
     Visit("settings-namespace-change", "/settings/namespaces", click="Change…"),
     Visit("palette", "/events", press="Control+k"),
     Visit("keys", "/events", press="?"),
-    Visit("not-found", "/nowhere"),
 )
 
 EVERY = EMPTY + OF_THE_SHOP
