@@ -15,6 +15,11 @@ export function useIsPhone(): boolean {
   return useMedia("(max-width: 699px)");
 }
 
+// Wider than a tablet, but without room for every column.
+export function useIsTight(): boolean {
+  return useMedia("(max-width: 1299px)");
+}
+
 export function useIsNarrow(): boolean {
   return useMedia("(max-width: 1099px)");
 }
