@@ -121,7 +121,10 @@ function Axis({ scale, now }: { scale: Scale; now: number | null }) {
 // Not at the right edge, nor under the word "now".
 function hasRoom(scale: Scale, at: number, now: number | null): boolean {
   const place = share(scale, at);
-  return place < (scale.isPhone ? 0.85 : 0.97) && (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.05));
+  return (
+    place < (scale.isPhone ? 0.85 : 0.97) &&
+    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.05))
+  );
 }
 
 function Legend({ hasForecast }: { hasForecast: boolean }) {
