@@ -1,7 +1,7 @@
 """Serves the shop and its troubles until Ctrl-C, or takes pictures of every page of it.
 
-    python -m tests.browser [--database URL]
-    python -m tests.browser --screenshots FOLDER [--only PAGE]
+python -m tests.browser [--database URL]
+python -m tests.browser --screenshots FOLDER [--only PAGE]
 """
 
 from __future__ import annotations

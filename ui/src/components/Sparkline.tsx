@@ -26,7 +26,7 @@ export function Sparkline({ points, label, width = 96, height = 20, colour = "in
     .join(" ");
   const stroke = `var(--${colour})`;
   return (
-    <svg width={width} height={height} role="img" aria-label={label}>
+    <svg width={width} height={height} role="img" aria-label={label} style={{ maxWidth: "100%" }}>
       <polygon points={`${x(first)},${height} ${line} ${x(last)},${height}`} fill={stroke} opacity=".14" />
       <polyline points={line} fill="none" stroke={stroke} strokeWidth="1.5" strokeLinejoin="round" />
       <circle cx={x(last)} cy={y(points[last] ?? 0)} r="2" fill={stroke} />
