@@ -48,6 +48,17 @@ def test_axe_finds_nothing_serious(page: Page, shop: Shop, theme: Any, width: in
     assert found == {}
 
 
+@pytest.mark.prove
+def test_no_page_scrolls_sideways_at_a_zoom_of_400_percent(page: Page, shop: Shop) -> None:
+    page.set_viewport_size({"width": 320, "height": 512})
+    ids, wide = visits.found(shop), {}
+    for visit in visits.EVERY:
+        visit.open(page, shop.url, ids)
+        if (width := page.evaluate("document.documentElement.scrollWidth")) > 320:
+            wide[visit.name] = width
+    assert wide == {}
+
+
 def test_every_address_is_visited() -> None:
     paths = [visit.path.partition("?")[0] for visit in visits.EVERY]
     patterns = [re.sub(r"\{\w+\}", "*", one["path"]) for one in json.loads(ADDRESSES.read_text())]
