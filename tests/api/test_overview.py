@@ -154,7 +154,7 @@ async def test_case_ticks_that_nothing_looked_at_and_ticks_that_were_missed(
     assert set(found) == {"schedule_overdue"}
     overdue = found["schedule_overdue"]
     assert (overdue["subject"]["name"], overdue["severity"]) == ("sync", "warning")
-    assert overdue["text"] == "sync: its tick was due 9m2s ago"
+    assert overdue["text"] == "sync: its tick was due 9 m 02 s ago"
     server.store.transact(firing.fire, ALL_SHARDS, world.ids.many)
     found = await findings(client, world)
     assert "schedule_overdue" not in found

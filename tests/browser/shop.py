@@ -16,6 +16,8 @@ from rota.workflow import approve, text
 RELEASE = int(os.environ.get("SHOP_RELEASE", "1"))
 FOLDER = Path(os.environ.get("SHOP_FOLDER", "."))
 LONG_NAME = "reconcile_the_ledger_of_every_subsidiary_with_the_statements_of_all_banks_nightly"
+LONG_QUEUE = "statements_of_all_banks_of_every_subsidiary_that_are_reconciled_once_in_a_night"
+LONG_WORKFLOW = "close_the_books_of_every_subsidiary_and_send_the_statements_to_all_of_their_auditors"
 HOSTILE = "<script>window.hostile=1</script><img src=x onerror=window.hostile=1>"
 
 log = logging.getLogger("shop")
@@ -103,7 +105,7 @@ def chatter(ctx: Context, lines: int) -> int:
     return lines
 
 
-@app.job(name=LONG_NAME, queue="reports", retry=1)
+@app.job(name=LONG_NAME, queue=LONG_QUEUE, retry=1)
 def reconcile(note: str) -> None:
     raise ValueError(f"{note}: the sums differ by 12.03 EUR")
 
@@ -169,6 +171,11 @@ def release(version: str) -> str:
         text("Release {v} to production?", v=version), who=["ops"], timeout="2d", required=True
     )
     return deploy.after(answer).step(image)
+
+
+@app.workflow(name=LONG_WORKFLOW)
+def close_books(version: str) -> str:
+    return deploy.step(build.step(version))
 
 
 @app.job(on="order.paid")

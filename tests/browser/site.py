@@ -104,6 +104,7 @@ def _work_well(site: Shop) -> None:
         site.tell("/events", {"name": "order.paid", "payload": {"id": f"A-{number}"}, "subject": f"A-{number}"})
     site.tell("/workflows/etl/trigger", {"arguments": {"day": "2026-11-16"}})
     site.tell("/workflows/release/trigger", {"arguments": {"version": "1.4"}})
+    site.tell(f"/workflows/{shop.LONG_WORKFLOW}/trigger", {"arguments": {"version": "2026-11"}})
     eventually(lambda: all(site.status(id) == "success" for id in charged), what="charges that succeed")
 
 

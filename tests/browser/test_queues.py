@@ -31,11 +31,18 @@ def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop:
     page.get_by_text(f"26 to {PAUSED} of {PAUSED}").wait_for()
     page.get_by_role("button", name="Before").click()
     page.get_by_text(f"1 to 25 of {PAUSED}").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/queues")
 
 
 @pytest.mark.prove
 def test_a_queue_is_paused_with_a_note_and_resumed_with_a_way_back(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues/payments")
+    page.get_by_role("button", name="Pause…").wait_for()
+    page.keyboard.press("p")
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="detached")
+    assert page.url.endswith("/queues/payments")
     page.get_by_role("button", name="Pause…").click()
     page.get_by_role("textbox").fill("the bank is closed")
     page.get_by_role("dialog").get_by_role("button", name="Pause queue").click()

@@ -129,7 +129,7 @@ def test_a_clock_that_went_back_is_noticed(shell: Shell, seed: Seed) -> None:
     connection.close()
     verdict, found = verdicts(shell.ok("doctor", "--json"))["clock"]
     assert verdict == "warn"
-    assert found.startswith("the database holds times 59m")
+    assert found.startswith("the database holds times 59 m")
 
 
 def test_migrate_creates_and_then_has_nothing_to_do(shell: Shell) -> None:

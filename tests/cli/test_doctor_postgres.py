@@ -250,7 +250,7 @@ def test_a_machine_that_enqueues_with_a_wrong_clock_is_named(url: str, ask: Ask)
     store.close()
     found = worst(ask(url, doctor_checks.clock))
     assert found.verdict is Verdict.WARN
-    assert "executions that cli:ann enqueued lately have ids made by a clock 1m" in found.found
+    assert "executions that cli:ann enqueued lately have ids made by a clock 1 m" in found.found
 
 
 def test_too_many_days_for_the_locks_of_the_server(ask: Ask, url: str) -> None:

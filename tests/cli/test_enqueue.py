@@ -143,7 +143,7 @@ def test_waiting_prints_the_result_or_fails(shell: Shell, worker: Callable[..., 
     assert line.err.splitlines()[-1].endswith("failed (error): ValueError: two lines")
     late = shell("enqueue", "send", "to=a", "--delay", "1h", "--wait", "--timeout", "50ms")
     assert late.code == 1
-    assert "scheduled to start in 59m" in late.err
+    assert "scheduled to start in 59 m" in late.err
     assert "is scheduled after 0.05 s; it continues" in late.err
 
 

@@ -44,7 +44,7 @@ GONE = report(Lost(payload.error("Crashed", "gone")))
 @pytest.mark.parametrize(
     ("finished", "level", "line"),
     [
-        (report(Failed(BOOM)), "WARNING", ", attempt 1 of 3: ValueError: boom⏎again\\x1b[2J; retry in 1m30s"),
+        (report(Failed(BOOM)), "WARNING", ", attempt 1 of 3: ValueError: boom⏎again\\x1b[2J; retry in 1 m 30 s"),
         (
             report(Failed(BOOM), 2),
             "ERROR",

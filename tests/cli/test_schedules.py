@@ -76,7 +76,7 @@ def test_schedules_are_listed_with_their_next_run_in_words(shell: Shell, seed: S
     assert lines[0].split()[:6] == ["SCHEDULE", "JOB", "WHEN", "NEXT", "NEXT", "AT"]
     assert lines[0].endswith("LAST TICK  OUTCOME  LATE  LAST RUN")
     assert [line.split()[0] for line in lines[1:]] == ["other.late", "shop.backup", "shop.once", "shop.wait"]
-    assert re.search(r"at 02:00\b.*, in Europe/Berlin  +in \w+ +\d{4}-\d\d-\d\dT0[01]:00:00Z ", lines[2])
+    assert re.search(r"at 02:00\b.*, in Europe/Berlin  +in [\w ]+ +\d{4}-\d\d-\d\dT0[01]:00:00Z ", lines[2])
     assert "10m after the end of the run before" in lines[4]
     assert list(listed(shell, "--app", "shop")) == ["backup", "once", "wait"]
     assert listed(shell, "--app", "nobody") == {}
@@ -112,7 +112,7 @@ def test_the_last_tick_its_lateness_and_its_execution_are_shown(shell: Shell, se
     assert row["lastTick"]["status"] == "queued"
     seed.run(Failed(Error("ValueError", "boom")))
     assert listed(shell)["daily"]["lastTick"]["status"] == "failed"
-    assert re.search(r"ago +(caught_up|fired) +\S+ +failed$", shell.ok("schedules").out.splitlines()[1])
+    assert re.search(r"ago +(caught_up|fired) +\S.* +failed$", shell.ok("schedules").out.splitlines()[1])
 
 
 def test_what_is_overdue_is_pointed_out(shell: Shell, seed: Seed) -> None:
@@ -369,7 +369,7 @@ def test_runs_that_take_longer_than_their_interval_are_found(shell: Shell, seed:
     connection.close()
     (found,) = findings(shell, "too_long")
     assert found["schedules"] == ["shop.often"]
-    assert "1m30s" in found["message"]
+    assert "1 m 30 s" in found["message"]
 
 
 # --- Bad input, a real worker, PostgreSQL ---------------------------------------------------------

@@ -97,7 +97,7 @@ def test_it_says_why_it_is_not_running(shell: Shell, seed: Seed) -> None:
     live = seed.join(queues=["mail"])
     assert why(shell, first) == "next in line; waits for a free slot of a worker"
     assert why(shell, second) == "queued behind 1; waits for a free slot of a worker"
-    assert why(shell, later).startswith("scheduled to start in 59m")
+    assert why(shell, later).startswith("scheduled to start in 59 m")
     shell.ok("queues", "pause", "mail", "--note", "down")
     assert why(shell, second).startswith("queue mail is paused by cli")
     assert "(down): `rota queues resume mail`" in why(shell, second)

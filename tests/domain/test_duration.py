@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.domain.duration import LONGEST_S, positive_seconds, seconds, words
+from rota.domain.duration import LONGEST_S, positive_seconds, seconds, words, written
 from rota.domain.errors import DefinitionError
 
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -42,16 +42,25 @@ def test_a_timedelta_is_itself(value: timedelta) -> None:
 
 @given(st.integers(min_value=60, max_value=int(LONGEST_S)))
 def test_a_duration_in_words_parses_to_about_the_same_duration(value_s: int) -> None:
-    read = seconds(words(value_s))
+    read = seconds(written(value_s))
     assert read <= value_s
     assert value_s - read < max(60, value_s / 24)
 
 
 @pytest.mark.parametrize(
-    ("value_s", "text"), [(0.25, "250ms"), (1.5, "1.5s"), (90, "1m30s"), (3600, "1h"), (90_000, "1d1h")]
+    ("value_s", "text", "code"),
+    [
+        (0.25, "250 ms", "250ms"),
+        (1.5, "1.5 s", "1.5s"),
+        (42, "42 s", "42s"),
+        (65, "1 m 05 s", "1m5s"),
+        (3600, "1 h", "1h"),
+        (90_000, "1 d 01 h", "1d1h"),
+        (30 * 86_400 + 3600, "30 d", "30d1h"),
+    ],
 )
-def test_words_use_the_two_largest_units(value_s: float, text: str) -> None:
-    assert words(value_s) == text
+def test_words_use_the_two_largest_units(value_s: float, text: str, code: str) -> None:
+    assert (words(value_s), written(value_s)) == (text, code)
 
 
 @given(st.text(max_size=200))

@@ -139,7 +139,7 @@ def test_the_worker_that_could_run_it_and_stopped_last_is_named() -> None:
     gone = worker(stopped_at=NOW - HOUR, state="stopped", offers='{"pools":["video"]}', name="gpu-1")
     needs = lane(requirements='{"pool":"video","tags":["eu"]}')
     (one,) = found(workers=[worker(), gone], lanes=[lane(requirements='{"pool":"video"}')])
-    assert one.evidence == "64 queued in pay, oldest 1h. The last one, gpu-1, stopped 1h ago"
+    assert one.evidence == "64 queued in pay, oldest 1 h. The last one, gpu-1, stopped 1 h ago"
     (other,) = found(workers=[worker(), gone], lanes=[needs])
     assert other.actions[1].command == "rota worker MODULE:shop --pool video --tag eu"
 
@@ -148,7 +148,7 @@ def test_a_paused_queue_is_found_with_work_waiting_only() -> None:
     queue = QueueState("pay", NOW - 51 * MINUTE, "oncall", "provider is down", [None] * 58 + [3, 64])
     (one,) = found(queues=[queue], lanes=[lane(is_paused=True), lane(job="refund", is_paused=True, ready=6)])
     assert one.text == "Queue pay is paused by oncall: “provider is down”"
-    assert (one.evidence, one.affected, one.since) == ("70 queued, oldest 1h", 70, NOW - 51 * MINUTE)
+    assert (one.evidence, one.affected, one.since) == ("70 queued, oldest 1 h", 70, NOW - 51 * MINUTE)
     assert (one.actions[0].path, one.actions[0].is_confirmed) == ("/api/v1/queues/pay/resume", True)
     assert kinds(queues=[queue], lanes=[lane(ready=0, is_paused=True)]) == []
 
@@ -181,7 +181,7 @@ def test_an_open_breaker_says_when_it_tries_and_what_waits() -> None:
     facts = {"lanes": [needs], "workers": [worker()]}
     (one,) = found(circuits=[Circuit("bank", 5, NOW - MINUTE, NOW + 30 * SECOND)], **facts)
     assert one.text == "Breaker bank is open after 5 failures in a row"
-    assert one.evidence == "64 queued of charge wait; one tries in 30.0s"
+    assert one.evidence == "64 queued of charge wait; one tries in 30 s"
     (by_hand,) = found(circuits=[Circuit("bank", 0, NOW, UNTIL_CLOSED)], **facts)
     assert by_hand.text == "Breaker bank was opened by an operator"
 
@@ -207,7 +207,7 @@ def test_overlaps_name_the_execution_that_runs() -> None:
     runs = Running(id="id-1", app="shop", job="sync_stock", started_at=NOW - 57 * MINUTE, attempt=1)
     (one,) = found(left_out=[row], running=[runs])
     assert one.text == "sync: 3 ticks did not run"
-    assert one.evidence == "overlap: the execution before had not ended, it runs for 57m; the last 1m ago"
+    assert one.evidence == "overlap: the execution before had not ended, it runs for 57 m; the last 1 m ago"
     assert [action.label for action in one.actions] == ["Open run", "Open schedule", "Cancel run…"]
 
 

@@ -167,7 +167,7 @@ def test_standard_error_of_the_worker_has_failures_and_output_of_isolated_jobs(f
         file_site.enqueue("shell", script="echo from a command"),
     )
     wanted = [
-        f"retry_fixed {failed.id} failed, attempt 1 of 3: ValueError: attempt 1; retry in 20ms",
+        f"retry_fixed {failed.id} failed, attempt 1 of 3: ValueError: attempt 1; retry in 20 ms",
         f"retry_fixed {failed.id} failed, attempt 3 of 3: ValueError: attempt 3; given up (retries_exhausted)",
         f"decent {talked.id}: hello",
         f"shell {ran.id}: from a command",

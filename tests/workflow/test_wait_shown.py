@@ -46,7 +46,7 @@ def test_an_open_approval_says_what_it_waits_for(stage: Stage) -> None:
     assert (ok.wait.kind, ok.wait.text, ok.wait.who) == ("approval", "an answer of ops: Release 7?", ["ops"])
     assert ok.wait.until == moment(stage.world.clock.now()) - timedelta(minutes=5) + timedelta(days=2)
     assert ok.wait.commands == [f"rota run approve {id} ok", f"rota run reject {id} ok"]
-    assert ok.because == "waits for an answer of ops: Release 7?, since 5m, for 1d23h at most, then reject"
+    assert ok.because == "waits for an answer of ops: Release 7?, since 5 m, for 1 d 23 h at most, then reject"
     assert ok.duration == timedelta(minutes=5)
     assert found.waiting_steps == ["ok"]
     assert found.why is not None
@@ -94,10 +94,9 @@ def test_sleeps_and_events(stage: Stage) -> None:
     id = stage.start("both")
     stage.work()
     _, steps = shown(stage, id)
-    assert steps["nap"].because == "sleeps 10m, 10m left"
-    assert (
-        steps["paid"].because == "waits for event paid or late of 17 where {n: 1}, since 0ms, for 1h at most, then fail"
-    )
+    assert steps["nap"].because == "sleeps 10 m, 10 m left"
+    event = "event paid or late of 17 where {n: 1}"
+    assert steps["paid"].because == f"waits for {event}, since 0 ms, for 1 h at most, then fail"
     assert steps["e"].waits_for == ["nap", "paid"]
     stage.advance(600)
     _, steps = shown(stage, id)

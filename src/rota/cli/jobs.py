@@ -78,11 +78,8 @@ def _dependency(job: views.Job, one: views.Dependency) -> str:
 
 
 def _timeout(job: views.Job) -> str | None:
-    """A declared duration: `30s`, not the `30.0s` of a measured one."""
-    if not job.timeout:
-        return None
-    timeout_s = job.timeout.total_seconds()
-    return f"{timeout_s:g}s" if 1 <= timeout_s < 60 else duration.words(timeout_s)
+    """A declared duration, as its code has it: `30s`."""
+    return duration.written(job.timeout.total_seconds()) if job.timeout else None
 
 
 _COLUMNS: output.Columns[views.Job] = {

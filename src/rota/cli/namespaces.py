@@ -111,7 +111,7 @@ def _kept(kept: str) -> tuple[int | None, str]:
 
 
 def _words(one: views.Namespace) -> str:
-    text = duration.words(one.retention) if one.retention else "for ever"
+    text = duration.written(one.retention) if one.retention else "for ever"
     return text if one.has_own_retention else f"{text} (the setting retention_days)"
 
 

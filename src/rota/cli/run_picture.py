@@ -104,7 +104,7 @@ def _heading(run: RunDetail, wide: int) -> list[str]:
 
 
 def status_words(run: RunDetail) -> str:
-    """The status of a run, such as `failed: load` or `running, paused 5m ago by ops`."""
+    """The status of a run, such as `failed: load` or `running, paused 5 m ago by ops`."""
     words = run.status.value
     if run.reason == Reason.RUN_TIMEOUT and run.status is Status.FAILED:
         words += f": {_timeout(run)}"

@@ -72,13 +72,13 @@ def now() -> datetime:
 
 
 def ago(at: datetime | None) -> str:
-    """An instant relative to now, in whole seconds: `5m ago`, `in 2h`."""
+    """An instant relative to now, in whole seconds: `5 m ago`, `in 2 h`."""
     if at is None:
         return "-"
     passed_s = (now() - at).total_seconds()
     if abs(passed_s) < 1:
         return "just now" if passed_s >= 0 else "now"
-    words = f"{abs(passed_s):.0f}s" if abs(passed_s) < MINUTE_S else duration.words(abs(passed_s))
+    words = f"{abs(passed_s):.0f} s" if abs(passed_s) < MINUTE_S else duration.words(abs(passed_s))
     return f"{words} ago" if passed_s > 0 else f"in {words}"
 
 
@@ -94,7 +94,7 @@ def length(start: datetime | None, end: datetime | None) -> str:
 
 def short_length(seconds: float) -> str:
     """A duration as users write it: `2s`, `1.5s`, `4h`."""
-    return f"{seconds:g}s" if seconds < MINUTE_S else duration.words(seconds)
+    return duration.written(seconds)
 
 
 def pause(paused: Paused | None) -> str:

@@ -82,7 +82,7 @@ def words(wait: Wait) -> str:
     """What a step waits for, as the end of a sentence: `an answer of ops: Release?`, `event order.paid of 17`."""
     match wait:
         case Sleep():
-            return waits.words(wait.duration)
+            return duration.words(duration.seconds(wait.duration))
         case Approve():
             who = f" of {', '.join(wait.who)}" if wait.who else ""
             return f"an answer{who}: {_text(wait)}"

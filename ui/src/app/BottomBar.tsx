@@ -4,6 +4,7 @@ import { Dialog } from "../components/Dialog";
 import { Icon } from "../components/Icon";
 import type { IconName } from "../components/sprite";
 import css from "./BottomBar.module.css";
+import { NamespaceSwitch } from "./NamespaceSwitch";
 import { openPalette } from "./palette";
 import { PLACES } from "./places";
 import { UserMenu } from "./UserMenu";
@@ -43,6 +44,7 @@ export function BottomBar() {
       </button>
       {isOpen && (
         <Dialog title="Pages" onClose={() => setOpen(false)}>
+          <NamespaceSwitch />
           <div className={css.more}>
             {PLACES.map((place) => (
               <Link key={place.href} href={place.href} onClick={() => setOpen(false)}>

@@ -1,8 +1,9 @@
 import { type ReactNode, useEffect } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { Kbd } from "../components/Facts";
 import { Icon } from "../components/Icon";
 import { Loading } from "../components/States";
+import { useKeys } from "../hooks/useKeys";
 import { announce } from "./announce";
 import { LiveIndicator } from "./LiveIndicator";
 import { LiveStrip } from "./LiveStrip";
@@ -28,6 +29,8 @@ interface Props {
 
 // The frame of every page: top bar and body.
 export function Page({ title, up, context, verdict, isLoading = false, phoneActions, children }: Props) {
+  const [, go] = useLocation();
+  useKeys(up === undefined ? {} : { Escape: { does: `up to ${up.label}`, run: () => go(up.href) } });
   useEffect(() => {
     if (verdict === undefined) return;
     document.title = `${verdict} · Rota`;
@@ -58,7 +61,9 @@ export function Page({ title, up, context, verdict, isLoading = false, phoneActi
           <Kbd>Ctrl K</Kbd>
         </button>
         <LiveIndicator />
-        <ZoneSwitch />
+        <span className="not-phone">
+          <ZoneSwitch />
+        </span>
       </header>
       <LiveStrip />
       <div className={css.body}>{isLoading ? <Loading /> : children}</div>

@@ -27,16 +27,14 @@ export function UserMenu() {
     isOn: one === chosen,
     run: () => theme.set(one),
   }));
+  const who = [me.actor.replace(/^\w+:/, ""), me.role].filter(Boolean).join(" · ");
   const hasSession = me.actor.startsWith("session:");
   const out: MenuEntry[] = hasSession ? [{ label: "Sign out", icon: "right", run: () => void signOut() }] : [];
   return (
     <div className={css.user}>
-      <MoreMenu label={`Signed in as ${me.actor}: theme and sign-out`} entries={[...themes, ...out]}>
+      <MoreMenu label={`${who}: theme and sign-out`} entries={[...themes, ...out]}>
         <Icon name="person" />
-        <span className={`el ${css.word}`}>
-          {me.actor.replace(/^\w+:/, "")}
-          {me.role === null ? "" : ` · ${me.role}`}
-        </span>
+        <span className={`el ${css.word}`}>{who}</span>
       </MoreMenu>
     </div>
   );

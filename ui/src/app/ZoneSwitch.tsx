@@ -7,7 +7,7 @@ export function ZoneSwitch() {
   return (
     <button
       type="button"
-      className={`${css.live} not-phone`}
+      className={css.live}
       onClick={toggle}
       title={`All times are in ${label}. Press t for ${other}`}
     >

@@ -16,6 +16,7 @@ interface Entry {
 const SEQUENCE_MS = 1_200;
 const entries: Entry[] = [];
 let begun: { key: string; at: number } | null = null;
+let isCovered = false;
 
 export function register(keys: string, binding: () => KeyBinding | undefined): () => void {
   const entry = { keys, binding };
@@ -35,19 +36,17 @@ export function listed(): { keys: string; does: string }[] {
 }
 
 export function followKeys(): () => void {
-  window.addEventListener("keydown", before, true);
+  window.addEventListener("keydown", lookFirst, { capture: true });
   window.addEventListener("keydown", onKey);
   return () => {
-    window.removeEventListener("keydown", before, true);
+    window.removeEventListener("keydown", lookFirst, { capture: true });
     window.removeEventListener("keydown", onKey);
   };
 }
 
-let isInDialog = false;
-
-// The Escape that closes a dialog must not go to the page as well, where the dialog is gone by then.
-function before(): void {
-  isInDialog = document.querySelector("[role=dialog]") !== null;
+// A dialog and a menu have keys of their own. Esc has closed them before onKey is called.
+function lookFirst(): void {
+  isCovered = document.querySelector("[role=dialog], [role=menu]") !== null;
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -69,9 +68,8 @@ function nameOf(event: KeyboardEvent): string | null {
   if (event.altKey) return null;
   const isCommand = event.ctrlKey || event.metaKey;
   if (isCommand) return event.key.toLowerCase() === "k" ? "Ctrl+k" : null;
-  // A dialog and a menu have keys of their own, and so has a button or a link.
-  if (isInDialog) return null;
-  const isOnControl = event.target instanceof HTMLElement && event.target.closest("button, a, [role=menu], summary");
+  if (isCovered) return null;
+  const isOnControl = event.target instanceof HTMLElement && event.target.closest("button, a, summary");
   if (isOnControl && (event.key === "Enter" || event.key === " ")) return null;
   return event.key;
 }

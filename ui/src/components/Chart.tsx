@@ -132,7 +132,7 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
     },
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), zoneName(zone)),
     padding: isSmall ? [14, 0, 0, 0] : undefined,
-    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : Math.max(most, 1e-9) * 1.1] } },
+    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : most > 0 ? most * 1.1 : 1] } },
     axes: [
       {
         ...axis,
@@ -146,7 +146,7 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
         grid: { stroke: colourOf("line"), width: 1 },
         size: isSmall ? 0 : 44,
         space: isSmall ? 30 : 36,
-        values: (_plot, at) => at.map((value) => (isSmall ? "" : latest.current.format(value))),
+        values: (_plot, at) => (isSmall ? at.map(() => "") : labelsOf(at, latest.current.format)),
       },
     ],
     series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
@@ -158,6 +158,12 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
       setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
     },
   };
+}
+
+// Values that are alike as text are named once, such as halves where the text has no decimals.
+function labelsOf(values: readonly number[], format: (value: number) => string): string[] {
+  const labels = values.map(format);
+  return labels.map((label, index) => (label === labels[index - 1] ? "" : label));
 }
 
 // The highest stack is drawn first, and the others over it.

@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { useIsPhone } from "../hooks/useMedia";
+import { useIsPhone, useIsTight } from "../hooks/useMedia";
 import { useRowKeys } from "../hooks/useRowKeys";
 import type { Selection } from "../hooks/useSelection";
 import css from "./DataTable.module.css";
@@ -16,6 +16,8 @@ export interface Column<T> {
   // In pixels, or as CSS. Columns without one share the rest.
   width?: number | string;
   sort?: "ascending" | "descending";
+  // Left out where there is no room for every column.
+  isExtra?: boolean;
 }
 
 export interface Group<T> {
@@ -47,8 +49,11 @@ interface Props<T> {
 }
 
 // A table with a sticky head and rows of one height. j and k move, x selects, Enter opens.
-export function DataTable<T>(props: Props<T>) {
-  const { caption, columns, rowKey, href, selection, rowHeight = 28, phone } = props;
+export function DataTable<T>(given: Props<T>) {
+  const isTight = useIsTight();
+  const columns = isTight ? given.columns.filter((column) => !column.isExtra) : given.columns;
+  const props = { ...given, columns };
+  const { caption, rowKey, href, selection, rowHeight = 28, phone } = props;
   const groups = props.groups ?? [{ key: "", head: {}, rows: props.rows ?? [] }];
   const rows = groups.flatMap((group) => group.rows);
   const isPhone = useIsPhone() && phone !== undefined;

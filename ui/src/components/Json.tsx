@@ -11,7 +11,8 @@ interface Props {
 export function Json({ value, label }: Props) {
   return (
     <div className={css.json}>
-      <pre>{written(value, "")}</pre>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what is too long. */}
+      <pre tabIndex={0}>{written(value, "")}</pre>
       <span className={css.copy}>
         <CopyButton text={JSON.stringify(value, null, 2)} label={`Copy ${label}`} />
       </span>

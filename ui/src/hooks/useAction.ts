@@ -36,15 +36,15 @@ export function useAction<A extends unknown[], T>(
         const words = done?.(answer);
         if (words !== undefined)
           showToast({ kind: "success", ...(typeof words === "string" ? { text: words } : words) });
-        await client.invalidateQueries();
+        // The caller closes its dialog at once; the button stays disabled until the page shows the effect.
+        void client.invalidateQueries().finally(() => setBusy(false));
         return answer;
       } catch (error) {
         const found = problemOf(error);
         setProblem(found);
         showToast({ kind: "failed", text: `${failed}: ${found.message}.`.replace(/\.\.$/, ".") });
-        return undefined;
-      } finally {
         setBusy(false);
+        return undefined;
       }
     },
     [send, done, failed, client, isBusy],

@@ -15,9 +15,9 @@ export function useIsPhone(): boolean {
   return useMedia("(max-width: 699px)");
 }
 
-// Tables have room for their most important columns only.
+// Wider than a tablet, but without room for every column.
 export function useIsTight(): boolean {
-  return useMedia("(max-width: 1279px)");
+  return useMedia("(max-width: 1299px)");
 }
 
 export function useIsNarrow(): boolean {

@@ -90,7 +90,7 @@ _FINDING = {
     "severity": "warning",
     "subject": {"kind": "queue", "id": "mail", "name": "mail", "app": None},
     "text": "Queue mail is paused by oncall: “the provider is down”",
-    "evidence": "1,830 queued, oldest 51m",
+    "evidence": "1,830 queued, oldest 51 m",
     "since": "2026-01-31T08:00:00Z",
     "measure": 1830.0,
     "usual": None,

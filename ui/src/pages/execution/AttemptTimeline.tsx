@@ -25,7 +25,8 @@ export function AttemptTimeline({ attempts, createdAt, chosen, onChoose }: Props
   const begin = shown.length === attempts.length ? createdAt : (shown[0]?.startedAt ?? createdAt);
   const pieces = piecesOf(shown, begin, now, WIDE);
   return (
-    <div className={css.line} role="img" aria-label={sentence(attempts)}>
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+    <div className={css.line} role="group" aria-label={sentence(attempts)}>
       {pieces.map((piece) => (
         <PieceView
           key={`${piece.kind} ${piece.x}`}
@@ -66,7 +67,8 @@ function PieceView({ piece, isOn, onChoose }: PieceProps) {
       type="button"
       className={`${css.attempt} ${isOn ? css.on : ""}`}
       style={{ ...place, background: `var(--${colour})` }}
-      tabIndex={-1}
+      aria-label={`${attempt.number}: ${word.toLowerCase()}, ${duration(piece.seconds)}`}
+      aria-pressed={isOn}
       title={`attempt ${attempt.number}: ${word.toLowerCase()}, ${duration(piece.seconds)}`}
       onClick={() => onChoose(attempt.fence)}
     >

@@ -42,7 +42,10 @@ export function Traceback({ title, error }: { title: string; error: ErrorText })
       }
     >
       {view === "raw" ? (
-        <pre className={css.raw}>{raw}</pre>
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what is too long.
+        <pre className={css.raw} tabIndex={0}>
+          {raw}
+        </pre>
       ) : (
         <>
           <div className={css.error}>

@@ -1,8 +1,8 @@
 type Points = readonly (number | null)[];
 
-// Without gaps: a minute without a sample is as the one before.
-export function known(points: Points): number[] {
-  let last = points.find((point) => point !== null) ?? 0;
+// Without gaps after the first sample: a minute without a sample is as the one before.
+export function known(points: Points): (number | null)[] {
+  let last: number | null = null;
   return points.map((point) => {
     last = point ?? last;
     return last;

@@ -19,7 +19,7 @@ export function useFit(): { button: React.ReactNode; fits: number } {
 
 export function LazyGraph(props: GraphProps & { fits: number }) {
   return (
-    <Suspense fallback={<div style={{ minHeight: props.height }} />}>
+    <Suspense fallback={<div role="status" aria-label="Loading" style={{ minHeight: props.height }} />}>
       <Graph {...props} />
     </Suspense>
   );

@@ -21,7 +21,8 @@ export function Diff({ of }: { of: readonly Difference[] }) {
 
 function Line({ sign, value, className = "" }: { sign: string; value: unknown; className?: string }) {
   return (
-    <pre className={className}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys scroll what is too long.
+    <pre className={className} tabIndex={0}>
       {sign} {typeof value === "string" ? value : JSON.stringify(value, null, 1)}
     </pre>
   );

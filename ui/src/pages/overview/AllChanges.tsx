@@ -40,7 +40,7 @@ export function AllChanges({ onClose }: { onClose: () => void }) {
       isWide
       onClose={onClose}
       foot={
-        <Button kind="primary" onClick={onClose}>
+        <Button kind="primary" onClick={onClose} data-autofocus>
           Close
         </Button>
       }

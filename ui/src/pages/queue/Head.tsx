@@ -23,6 +23,7 @@ export function Head({ queue }: { queue: Outlook }) {
             inPerS={queue.inPerS}
             queued={queue.queued}
             isSmall={false}
+            hasKey
           />
         </span>
       }

@@ -48,7 +48,13 @@ const COLUMNS: readonly Column<Row>[] = [
       );
     },
   },
-  { key: "priority", head: "priority", cell: ({ execution }) => priorityOf(execution.priority), width: 72 },
+  {
+    key: "priority",
+    head: "priority",
+    cell: ({ execution }) => priorityOf(execution.priority),
+    width: 72,
+    isExtra: true,
+  },
   {
     key: "waits",
     head: "due for",
@@ -56,7 +62,14 @@ const COLUMNS: readonly Column<Row>[] = [
     isNumber: true,
     width: 84,
   },
-  { key: "id", head: "id", cell: ({ execution }) => <Id id={execution.executionId} />, isNumber: true, width: 96 },
+  {
+    key: "id",
+    head: "id",
+    cell: ({ execution }) => <Id id={execution.executionId} />,
+    isNumber: true,
+    width: 96,
+    isExtra: true,
+  },
 ];
 
 // What waits, in the order of the starts: the lowest rank is next.

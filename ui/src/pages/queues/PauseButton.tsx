@@ -5,6 +5,7 @@ import type { Answer } from "../../api/types";
 import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
+import { useKeys } from "../../hooks/useKeys";
 import { count, rate } from "../../lib/format";
 
 interface Props {
@@ -13,10 +14,12 @@ interface Props {
   inPerS: number;
   queued: number;
   isSmall?: boolean;
+  // Whether the key p does the same.
+  hasKey?: boolean;
 }
 
 // Pauses with a note, after a question; resumes at once, with a way back that keeps the note.
-export function PauseButton({ name, paused, inPerS, queued, isSmall = true }: Props) {
+export function PauseButton({ name, paused, inPerS, queued, isSmall = true, hasKey = false }: Props) {
   const may = useMay();
   const [isAsking, setAsking] = useState(false);
   const path = { queue: name };
@@ -38,6 +41,8 @@ export function PauseButton({ name, paused, inPerS, queued, isSmall = true }: Pr
     }),
     failed: "Not paused",
   });
+  const canPause = may("operate") && paused === null;
+  useKeys(hasKey && canPause ? { p: { does: "pause the queue", run: () => setAsking(true) } } : {});
   if (!may("operate")) return null;
   if (paused !== null)
     return (
@@ -50,7 +55,7 @@ export function PauseButton({ name, paused, inPerS, queued, isSmall = true }: Pr
   };
   return (
     <>
-      <Button isSmall={isSmall} onClick={() => setAsking(true)}>
+      <Button isSmall={isSmall} title={hasKey ? "p" : undefined} onClick={() => setAsking(true)}>
         Pause…
       </Button>
       {isAsking && (

@@ -46,7 +46,7 @@ export function RunActions({ run, steps }: { run: Run; steps: readonly Step[] })
   return (
     <span className="row">
       {canPause && (
-        <Button icon="pause" onClick={() => setAsking("pause")}>
+        <Button icon="pause" title="p" onClick={() => setAsking("pause")}>
           Pause run…
         </Button>
       )}
@@ -55,9 +55,13 @@ export function RunActions({ run, steps }: { run: Run; steps: readonly Step[] })
           Resume run
         </Button>
       )}
-      {canCancel && <Button onClick={() => setAsking("cancel")}>Cancel run…</Button>}
+      {canCancel && (
+        <Button title="c" onClick={() => setAsking("cancel")}>
+          Cancel run…
+        </Button>
+      )}
       {canRetry && (
-        <Button kind="primary" onClick={() => setAsking("retry")}>
+        <Button kind="primary" title="r" onClick={() => setAsking("retry")}>
           Retry run…
         </Button>
       )}

@@ -19,7 +19,7 @@ export function StepList({ steps, holder, selected, onSelect }: Props) {
   const now = useNow();
   const ordered = holder === null ? steps : [holder, ...steps.filter((step) => step !== holder)];
   return (
-    <ol>
+    <ol className={css.steps}>
       {ordered.map((step) => (
         <li key={step.step}>
           <button

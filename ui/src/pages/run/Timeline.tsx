@@ -2,6 +2,7 @@ import { useRef } from "react";
 import { Button } from "../../components/Button";
 import { Panel } from "../../components/Panel";
 import { useVisibleRows } from "../../components/visibleRows";
+import { useIsPhone } from "../../hooks/useMedia";
 import { useNow } from "../../hooks/useNow";
 import { useUrlState } from "../../hooks/useUrlState";
 import { useZone } from "../../hooks/useZone";
@@ -41,7 +42,7 @@ export function Timeline({ run, steps, forecast, critical, selected, onSelect }:
     ...(step === map ? shown.map((item) => itemRow(step, item)) : []),
   ]);
   const { first, last, above, below } = useVisibleRows(body, rows.length, ROW);
-  const scale = scaleOf(run, forecast, now);
+  const scale = scaleOf(run, forecast, now, useIsPhone());
   const keyOf = (row: TimedRow) => {
     const [step = "", item = null] = row.key.split("\n");
     onSelect(step, item === null ? null : Number(item));
@@ -120,7 +121,10 @@ function Axis({ scale, now }: { scale: Scale; now: number | null }) {
 // Not at the right edge, nor under the word "now".
 function hasRoom(scale: Scale, at: number, now: number | null): boolean {
   const place = share(scale, at);
-  return place < 0.97 && (now === null || Math.abs(place - share(scale, now)) > 0.05);
+  return (
+    place < (scale.isPhone ? 0.85 : 0.97) &&
+    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.05))
+  );
 }
 
 function Legend({ hasForecast }: { hasForecast: boolean }) {

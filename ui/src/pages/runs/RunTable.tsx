@@ -13,8 +13,8 @@ import type { RunRow } from "./useSteady";
 
 const COLUMNS: readonly Column<RunRow>[] = [
   { key: "state", head: "state", cell: (run) => <State run={run} />, width: 118 },
-  { key: "workflow", head: "workflow", cell: (run) => <Name run={run} />, width: 200 },
-  { key: "progress", head: "steps", cell: (run) => <Progress run={run} />, width: 190 },
+  { key: "workflow", head: "workflow", cell: (run) => <Name run={run} />, width: "20%" },
+  { key: "progress", head: "steps", cell: (run) => <Progress run={run} />, width: 168 },
   { key: "critical", head: "held up by, or failed at", cell: (run) => <Critical run={run} /> },
   {
     key: "took",
@@ -22,10 +22,11 @@ const COLUMNS: readonly Column<RunRow>[] = [
     cell: (run) => <Duration from={run.startedAt} to={run.completedAt} />,
     isNumber: true,
     width: 96,
+    isExtra: true,
   },
   { key: "end", head: "expected end", cell: (run) => <ExpectedEnd run={run} />, isNumber: true, width: 116 },
   { key: "created", head: "created", cell: (run) => <Time at={run.createdAt} />, isNumber: true, width: 110 },
-  { key: "id", head: "id", cell: (run) => <Id id={run.runId} />, width: 96 },
+  { key: "id", head: "id", cell: (run) => <Id id={run.runId} />, width: 96, isExtra: true },
 ];
 
 export function RunTable({ rows, before }: { rows: readonly RunRow[]; before?: ReactNode }) {
@@ -73,7 +74,7 @@ function Progress({ run }: { run: RunRow }) {
           { share: run.endedCount / Math.max(1, run.stepCount), colour: run.status === "success" ? "rest" : colour },
         ]}
         label={`${words} steps have ended`}
-        width={92}
+        width={70}
       />
     </span>
   );
@@ -130,7 +131,7 @@ function OnPhone({ run }: { run: RunRow }) {
         <span className="gr el">
           <Critical run={run} />
         </span>
-        <ExpectedEnd run={run} />
+        {run.completedAt === null && <ExpectedEnd run={run} />}
       </span>
     </div>
   );

@@ -18,11 +18,17 @@ const FILTERS = [{ name: "actor" }, { name: "action" }, { name: "subject" }];
 
 const columnsOf = (href: (entry: Entry) => string): readonly Column<Entry>[] => [
   { key: "at", head: "when", cell: (entry) => <Time at={entry.at} />, width: 120 },
-  { key: "actor", head: "who", cell: (entry) => <span className="el">{entry.actor}</span>, width: 180 },
-  { key: "action", head: "what", cell: (entry) => <Action entry={entry} href={href(entry)} />, width: 180 },
-  { key: "subject", head: "of", cell: (entry) => <span className="el">{entry.subject}</span>, width: 220 },
+  { key: "actor", head: "who", cell: (entry) => <span className="el">{entry.actor}</span>, width: 140 },
+  { key: "action", head: "what", cell: (entry) => <Action entry={entry} href={href(entry)} />, width: 170 },
+  { key: "subject", head: "of", cell: (entry) => <span className="el">{entry.subject}</span>, width: "20%" },
   { key: "change", head: "before → after", cell: (entry) => <AuditChange before={entry.before} after={entry.after} /> },
-  { key: "from", head: "from", cell: (entry) => <span className="sm d2">{entry.address ?? "—"}</span>, width: 120 },
+  {
+    key: "from",
+    head: "from",
+    cell: (entry) => <span className="sm d2">{entry.address ?? "—"}</span>,
+    width: 120,
+    isExtra: true,
+  },
 ];
 
 // Who changed what. A row opens to show the values as a whole.

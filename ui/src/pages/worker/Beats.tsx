@@ -9,7 +9,10 @@ export function Beats({ worker }: { worker: Worker }) {
   const late = lateBeats(worker);
   const number = worker.heartbeats.length;
   return (
-    <Panel title="Heartbeats" note={number === 0 ? "none yet" : `the last ${number}`}>
+    <Panel
+      title="Heartbeats"
+      note={number === 0 ? (isStopped(worker) ? "not kept after the stop" : "none yet") : `the last ${number}`}
+    >
       <div className="col">
         {number > 0 && <Heartbeats worker={worker} />}
         <Facts

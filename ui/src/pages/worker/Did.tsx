@@ -18,8 +18,15 @@ const COLUMNS: readonly Column<Execution>[] = [
   { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "26%" },
   { key: "error", head: "arguments and error", cell: (one) => <WhatCame execution={one} /> },
   { key: "took", head: "took", cell: (one) => <Took execution={one} />, isNumber: true, width: 88 },
-  { key: "ended", head: "ended", cell: (one) => <Time at={one.completedAt} />, isNumber: true, width: 104 },
-  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, isNumber: true, width: 96 },
+  {
+    key: "ended",
+    head: "ended",
+    cell: (one) => <Time at={one.completedAt} />,
+    isNumber: true,
+    width: 104,
+    isExtra: true,
+  },
+  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, isNumber: true, width: 96, isExtra: true },
 ];
 
 // The newest executions whose last attempt ran on it.

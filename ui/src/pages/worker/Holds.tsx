@@ -15,8 +15,15 @@ const COLUMNS: readonly Column<Execution>[] = [
   { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "26%" },
   { key: "arguments", head: "arguments", cell: (one) => <Arguments execution={one} /> },
   { key: "for", head: "runs for", cell: (one) => <Duration from={one.startedAt} />, isNumber: true, width: 88 },
-  { key: "started", head: "started", cell: (one) => <Time at={one.startedAt} />, isNumber: true, width: 104 },
-  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, isNumber: true, width: 96 },
+  {
+    key: "started",
+    head: "started",
+    cell: (one) => <Time at={one.startedAt} />,
+    isNumber: true,
+    width: 104,
+    isExtra: true,
+  },
+  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, isNumber: true, width: 96, isExtra: true },
 ];
 
 // The executions that run on it now.

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { Bytes } from "../../components/Count";
 import { Facts } from "../../components/Facts";
 import { Id } from "../../components/Id";
 import { Panel } from "../../components/Panel";
@@ -27,6 +28,7 @@ export function WorkerFacts({ worker }: { worker: Worker }) {
               <Names of={worker.queues} to={(name) => `/queues/${encodeURIComponent(name)}`} />
             ),
           slots: `${worker.busy} of ${worker.slots} busy`,
+          memory: worker.memoryBytes === null || isStopped(worker) ? null : <Bytes value={worker.memoryBytes} />,
           host: worker.host,
           process: `${worker.pid}${worker.supervisor === null ? "" : `, of ${worker.supervisor}`}`,
           processes: processes === null ? null : `${processes.live} of ${range}`,

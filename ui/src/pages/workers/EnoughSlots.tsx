@@ -19,15 +19,15 @@ const COLUMNS: readonly Column<Group>[] = [
       </Link>
     ),
   },
-  { key: "ready", head: "queued", cell: (group) => <Count value={group.ready} />, isNumber: true, width: 110 },
+  { key: "ready", head: "queued", cell: (group) => <Count value={group.ready} />, isNumber: true, width: 90 },
   {
     key: "in",
     head: "arrive /s",
     cell: (group) => <span className="d2">{rate(group.arrivalsPerS)}</span>,
     isNumber: true,
-    width: 110,
+    width: 90,
   },
-  { key: "took", head: "run time", cell: (group) => <Duration seconds={group.runS} />, isNumber: true, width: 130 },
+  { key: "took", head: "run time", cell: (group) => <Duration seconds={group.runS} />, isNumber: true, width: 110 },
   { key: "slots", head: "slots now", cell: (group) => <Count value={group.slots} />, isNumber: true, width: 110 },
   {
     key: "needed",
@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<Group>[] = [
     isNumber: true,
     width: 130,
   },
-  { key: "state", head: <span className="unseen">state</span>, cell: (group) => <State group={group} />, width: 180 },
+  { key: "state", head: <span className="unseen">state</span>, cell: (group) => <State group={group} />, width: 140 },
 ];
 
 export function EnoughSlots({ load }: { load: Answer<"/load"> }) {

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import type { Answer } from "../../api/types";
 import { Bar } from "../../components/Bar";
+import { Bytes } from "../../components/Count";
 import { type Column, DataTable, type Group } from "../../components/DataTable";
 import { MarkChip } from "../../components/StateChip";
 import { Age, Duration, Time } from "../../components/Time";
@@ -13,28 +14,36 @@ import { endedInWords, isStopped, offersOf, poolOf, stateOf, troubleOf, type Wor
 type Load = Answer<"/load">;
 
 const COLUMNS: readonly Column<Worker>[] = [
-  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 150 },
+  { key: "worker", head: "worker", cell: (worker) => <Name worker={worker} />, width: 130 },
   {
     key: "state",
     head: "state",
     cell: (worker) => <MarkChip {...stateOf(worker)}>{stateOf(worker).word}</MarkChip>,
-    width: 180,
+    width: 196,
   },
   {
     key: "offers",
     head: "offers",
     cell: (worker) => <span className="sm d2">{offersOf(worker) || "—"}</span>,
-    width: 90,
+    width: 80,
+    isExtra: true,
   },
-  { key: "slots", head: "slots busy", cell: (worker) => <SlotsOrEnd worker={worker} />, width: 190 },
-  { key: "beat", head: "heartbeats", cell: (worker) => <Heartbeats worker={worker} />, width: 142 },
+  { key: "slots", head: "slots busy", cell: (worker) => <SlotsOrEnd worker={worker} />, width: 170 },
+  {
+    key: "memory",
+    head: "memory",
+    cell: (worker) => !isStopped(worker) && <Bytes value={worker.memoryBytes} />,
+    isNumber: true,
+    width: 84,
+  },
+  { key: "beat", head: "heartbeats", cell: (worker) => <Heartbeats worker={worker} />, width: 142, isExtra: true },
   {
     key: "up",
     head: "up for",
     cell: (worker) =>
       isStopped(worker) ? <Duration from={worker.startedAt} to={worker.stoppedAt} /> : <Age since={worker.startedAt} />,
     isNumber: true,
-    width: 76,
+    width: 72,
   },
   { key: "code", head: "code and trouble", cell: (worker) => <Code worker={worker} /> },
   {
@@ -100,7 +109,7 @@ function poolGroup(pool: string, live: readonly Worker[], lacking: number): Grou
   const head = {
     worker: name,
     slots: slots === 0 ? "" : <Slots busy={busy} slots={slots} />,
-    beat: trouble(rows, lacking),
+    memory: trouble(rows, lacking),
   };
   return { key: `pool ${pool}`, head, rows };
 }
@@ -144,7 +153,7 @@ function Slots({ busy, slots }: { busy: number; slots: number }) {
       <Bar
         parts={[{ share: slots === 0 ? 0 : busy / slots, colour: "running" }]}
         label={`${text} slots busy`}
-        width={110}
+        width={90}
       />
     </span>
   );

@@ -105,7 +105,8 @@ export function LogLines({ ref, rows, attempts, fence, isWrapped, isLive, search
   const behind = rows.length - seen;
   return (
     <div className={css.frame}>
-      <section ref={box} className={css.box} aria-label="Lines of the log" tabIndex={-1} onScroll={onScroll}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys and Page Up scroll it. */}
+      <section ref={box} className={css.box} aria-label="Lines of the log" tabIndex={0} onScroll={onScroll}>
         <div
           className={`${css.lines} ${isWrapped ? css.wrapped : ""}`}
           style={{ height: total, minWidth: isWrapped ? undefined : Math.ceil(longest * width) + BESIDE }}
