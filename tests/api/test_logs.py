@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -191,6 +192,28 @@ async def test_case_39_a_log_followed_over_a_retry_a_crash_and_a_reconnect(job: 
         ids = [id for id, _ in await read(stream, 8)]
         assert ids == ["1.1", "1.2", "1.3", "2.1", "3.1", "3.2", "3.3", "3.4"]
         assert (await stream.event())["name"] == "end"
+
+
+async def test_a_followed_log_outlasts_an_outage_of_the_database(
+    job: Job, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def away(*_: object) -> NoReturn:
+        nonlocal looks
+        looks += 1
+        raise server.store.too_busy()
+
+    async with streaming(server, path=job.path) as stream:
+        job.write("a1")
+        assert await read(stream, 1) == [("1.1", "a1")]
+        with monkeypatch.context() as outage:
+            outage.setattr(logs, "_page", away)
+            async with asyncio.timeout(10):
+                while looks < 3:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # sleep: until the stream has looked during the outage
+        job.write("a2", first=2)
+        assert await read(stream, 1) == [("1.2", "a2")]
 
 
 async def test_a_live_stream_with_a_filter_and_a_limit(job: Job, server: Server) -> None:

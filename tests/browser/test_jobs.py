@@ -86,6 +86,8 @@ def test_the_graph_leads_from_a_job_to_what_it_starts(empty: Shop, page: Page) -
     page.get_by_role("button", name=re.compile("^second")).click()
     page.wait_for_url("**/jobs/default/second?tab=depends")
     page.get_by_text("Runs after first.").wait_for()
+    for name in ("second", "first"):
+        empty.drop(f"/jobs/{name}")
 
 
 @pytest.mark.prove

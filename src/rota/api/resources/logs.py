@@ -22,6 +22,7 @@ from rota.api.quotas import QuotaKeeper
 from rota.api.resources.stream import PING_S, RETRY_MS, why_closed
 from rota.api.route import Route
 from rota.domain.access import Scope
+from rota.domain.errors import StoreUnavailable
 from rota.domain.instant import MICROSECONDS, instant
 from rota.store import notes
 from rota.views import log as views
@@ -167,7 +168,10 @@ class _Follower:
             return []
         now = self._call.services.clock.monotonic()
         most = PAGE if self._left is None else min(PAGE, self._left)
-        found = await _page(self._call, self._wanted, self._after, most)
+        try:
+            found = await _page(self._call, self._wanted, self._after, most)
+        except StoreUnavailable:
+            return []  # The next look is after the outage.
         self.status = found.status
         lines = self._ripe(found.items, now)
         if lines:
