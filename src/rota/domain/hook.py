@@ -74,7 +74,7 @@ DEFAULT_SIGNATURE_HEADER = "X-Signature"
 
 
 def checked(rules: Rules) -> Rules:
-    """The rules with their defaults; refuses those that cannot be."""
+    """The rules with their defaults; refuses invalid rules."""
     if rules.scheme is not Scheme.HMAC and (rules.signature_header or rules.timestamp_header):
         raise DefinitionError(f"signatureHeader and timestampHeader are for the scheme hmac, not {rules.scheme}")
     dedupe = rules.dedupe or DEFAULT_DEDUPE.get(rules.scheme)

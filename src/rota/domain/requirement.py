@@ -146,7 +146,7 @@ def fits(requirements: str, offered: str) -> bool:
 
 
 def used(running: Sequence[tuple[str, int]]) -> tuple[tuple[str, float], ...]:
-    """The resources that so many executions with these requirements use together."""
+    """The resources that executions use together. Each pair is requirements, and how many executions have them."""
     total: dict[str, float] = {}
     for requirements, count in running:
         for name, amount in decode(requirements).resources.items():

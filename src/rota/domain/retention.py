@@ -28,7 +28,7 @@ LOOK_S = 3600.0
 FULL_S = 86_400.0
 """How often a pass starts from the oldest execution, and not where the last pass ended."""
 ABANDONED_S = 300.0
-"""Another supervisor takes over a pass that has had no heartbeat for so long."""
+"""Another supervisor takes over a pass that has had no heartbeat for this long."""
 
 FIRST_BATCH, LARGEST_BATCH = 10, 1000
 AIM_S = 0.02

@@ -65,7 +65,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reach_s(self) -> float:
-        """How old a tick may be that is still caught up."""
+        """The maximum age of a missed tick that is still caught up."""
         return DAY_S if self.window_s is None else self.window_s
 
 

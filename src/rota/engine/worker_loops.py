@@ -32,7 +32,7 @@ LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
 LAST_WORDS_S = 5.0
 ROUNDS_PER_LOOK = 12
-"""After a claim whose reply was lost, the next round compares. Otherwise only one round in so many does."""
+"""After a claim whose reply was lost, the next round compares. Otherwise only one round in this many does."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ MOST_CHILDREN = 1_000
 
 
 class Original(msgspec.Struct, frozen=True, array_like=True):
-    """The columns of an execution that its replay has, too."""
+    """The columns of an execution that its replay copies."""
 
     id: str
     app: str
@@ -45,7 +45,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay has in place of its original; None is the same."""
+    """The changes of a replay; None keeps the value of the original."""
 
     arguments: str | None = None
     queue: str | None = None
@@ -131,7 +131,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
         if original.id in runs:
             try:
                 retry(tx, namespace, original.id, ids[original.id], actor, Request())
-            except Conflict:  # Nothing is written before the check that raises it.
+            except Conflict:  # The check that raises it comes before the first write.
                 continue
         else:
             _repeat(tx, namespace, original, ids[original.id], actor)

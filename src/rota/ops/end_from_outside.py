@@ -79,7 +79,7 @@ def end_all(
         left = {*pending, *running} - ended - (_ask_cancel(tx, running, reason) if running else set())
         if not left:
             break
-    # Last, when all state rows are locked: whatever ends a step locks its row before its run.
+    # Last, when all state rows are locked: every transaction that ends a step locks the step's row before its run.
     led_to.update((end.id, end.status) for end in [*ends, *after_end(tx, ends, stops)] if end.id in led_to)
     return led_to
 

@@ -147,7 +147,7 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
         del known[id]
     # A forged lane would count in the statistics of another namespace. Without the report they read the true one.
     is_true = sorted(lanes) == sorted([report.lane for report in known.values()])
-    success, completed = Status.SUCCESS, Reason.COMPLETED  # Once: Python 3.11 is slow to find the member of an enum.
+    success, completed = Status.SUCCESS, Reason.COMPLETED  # Once: Python 3.11 looks up enum members slowly.
     ends = [
         End(id, success, completed, not report.pauses, runs.get(id), report.job, report if is_true else None)
         for id, report in known.items()

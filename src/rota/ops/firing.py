@@ -92,7 +92,7 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), entries)
     replaced = _replaced(begun, {row.id: row.last_execution for row in rows})
     new = {one.id for one in begun}
-    # Those of earlier ticks first: rows of executions are locked before the edges of dependencies.
+    # Cancel executions of earlier ticks first: rows of executions are locked before the edges of dependencies.
     _cancel(tx, [one for one in replaced if one[1] not in new])
     start(tx, begun)
     _cancel(tx, [one for one in replaced if one[1] in new])

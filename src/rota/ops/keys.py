@@ -24,21 +24,21 @@ from rota.store.port import NotNow, Tx
 
 IDEMPOTENCY = "idempotency"
 REQUEST = "request"
-"""The kind of the keys of HTTP requests. They belong to no job: another job with the same key is seen."""
+"""The kind of the keys of HTTP requests. They belong to no job, so the use of a key for another job is detected."""
 MOST_LOCKS = 500
 """A call with more keys locks its whole job: a server has room for some thousands of locks."""
 _BY_UNIQUE_KEY = ", which a unique key returned to a call with other arguments"
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """What becomes of the items of a submission."""
+    """The decisions about the items of a submission."""
 
     answers: list[Accepted]
     """For each item the execution that answers for it."""
     new: list[Item]
     """The items to place."""
     replaced: list[str] = []
-    """New items that a later item of the same submission replaces: to be ended after they are placed."""
+    """New items that a later item of the same submission replaces. They are placed, and then ended."""
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False):

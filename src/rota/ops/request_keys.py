@@ -1,4 +1,4 @@
-"""Requests of the HTTP API that happen once: the key and the effect are in one transaction, or neither is there."""
+"""Idempotent requests of the HTTP API: one transaction writes the key and has the effect."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The execution that answers for an item, and whether this submission created it; these two make it equal."""
+    """The execution that answers for an item, and whether this submission created it. Only these two are compared."""
 
     id: str
     created: bool

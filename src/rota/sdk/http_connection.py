@@ -54,7 +54,7 @@ class HttpConnection:
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
         self._context: Any = None
-        os.register_at_fork(after_in_child=self._start_anew)
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def get(self, path: str, **parameters: Any) -> bytes:
         return self._send(_get(path, parameters))
@@ -130,7 +130,7 @@ class HttpConnection:
             self._context = httpx.create_ssl_context()
         return self._context
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """After a fork: the open connections belong to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self._client = None

@@ -48,7 +48,7 @@ _CHANGING: dict[str, Any] = {
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """Which executions to list. Different filters must all hold; of one filter any value, but of tags all.
+    """Which executions to list. All filters must match: with one of their values, but with all `tags`.
 
     A job or a schedule is a name, an id, or `app/name`; a worker is an id or a name. `error` is a part of the
     text of the last error.
@@ -238,7 +238,7 @@ class _Reading:
         return self._of(statement, names)
 
     def _of_statuses(self) -> list[Head[str]]:
-        """Empty if the executions of the jobs are the better way: most succeed, and a small tenant has few."""
+        """Empty if it is cheaper to read by job: for successes, which are most executions, and for a small tenant."""
         wanted = self._wanted
         statuses = set(wanted.status or (set(Status) if wanted.error or wanted.error_type else ()))
         if wanted.error or wanted.error_type:

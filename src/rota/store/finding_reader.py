@@ -36,7 +36,7 @@ MOST_READY = 100_000
 MOST_WAITING = 10_000
 MOST_ROWS = 100
 MOST_JOBS = 20
-"""For so many jobs with executions that run long is looked up how long they usually take."""
+"""The usual duration is read for at most this many jobs with long-running executions."""
 RATE_MINUTES = 5
 LATELY, LEFT_OUT = HOUR, 6 * HOUR
 OVERDUE = 60 * MICROSECONDS
@@ -155,7 +155,7 @@ def _lanes(
 
 
 def _by_job(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
-    """Of jobs of which something has ended or was created."""
+    """The counts of the jobs of which an execution was created or has ended."""
     own: dict[tuple[str, str], list[_Counts]] = {}
     for row in rows:
         if row.id in counts:

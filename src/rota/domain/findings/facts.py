@@ -59,7 +59,7 @@ class QueueState(msgspec.Struct, frozen=True):
 
 
 class JobPause(msgspec.Struct, frozen=True, array_like=True):
-    """A paused job, and how many executions wait for that."""
+    """A paused job, and how many executions wait until it is resumed."""
 
     app: str
     job: str

@@ -114,7 +114,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ranked(found: Iterable[Finding], now: int) -> list[Finding]:
-    """What fails or cannot run, then what a person has stopped, then what is late; each by executions and age."""
+    """By tier (fails or cannot run, stopped by a person, late), then by executions and age."""
 
     def key(one: Finding) -> tuple[int, float, str]:
         age_s = 0.0 if one.since is None else max(0, now - one.since) / MICROSECONDS
@@ -143,7 +143,7 @@ def number(count: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """With as many digits as tell it from 0 and from 100 %."""
+    """With a decimal below 10 %."""
     value = 100 * share
     return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
 

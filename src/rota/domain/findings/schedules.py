@@ -9,7 +9,7 @@ from rota.domain.findings.finding import Action, Finding, Kind, Severity, Subjec
 from rota.domain.tick_policy import TickOutcome
 
 LEAST_LATELY = 2
-"""So many ticks that were left out in the last hour are a finding, even if the last tick has fired."""
+"""This many skipped ticks in the last hour are a finding, even if the last tick has fired."""
 OVERLAPS = (TickOutcome.OVERLAP, TickOutcome.QUEUED)
 _WHY = {
     TickOutcome.OVERLAP: "the execution before had not ended",

@@ -59,7 +59,7 @@ def count(tx: Tx, ended: Iterable[tuple[Item, Status]]) -> set[str]:
 
 
 def free_places(tx: Tx, run: str, number: int, at_once: int) -> int:
-    """How many more items may start: all that are placed, less those that have ended or wait for others, take a place.
+    """How many more items may start. An item takes a place if it is placed, has not ended and does not wait for others.
 
     The caller has locked all tallies of the map, so that no item ends, and no chunk is placed, during this count. An
     item that was cancelled while it waited for others had no place, so it is not enough to count the ends.

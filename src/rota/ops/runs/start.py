@@ -164,7 +164,7 @@ def start_items(
     items: Sequence[tuple[int, Any]],
     free: int | None,
 ) -> list[str]:
-    """Places items of a map, each with its index. With `free`, so many of them may start; the others wait."""
+    """Places items of a map, each with its index. With `free`, only that many may start; the others wait."""
     # Items of one chunk have the same rank: their ids keep them in the order of the list.
     placed = [ids.named(tx.now, f"{run.id}/{number}/{index}", place) for place, (index, _) in enumerate(items)]
     started.steps += [(run.id, number, index, id) for (index, _), id in zip(items, placed, strict=True)]

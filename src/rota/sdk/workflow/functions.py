@@ -162,5 +162,5 @@ def _choices(build: Build, symbol: Symbol, what: str) -> list[Any]:
     if list(symbol.template) == ["$"]:
         return [symbol.template]
     if "$first" not in symbol.template:
-        build.refuse(f"{what} takes the values of steps or parts of them, not of other functions")
+        build.refuse(f"{what} takes values of steps or parts of them, not the result of first(…) and the like")
     return list(symbol.template["$first"])
