@@ -172,7 +172,7 @@ class Harness:
             if found is None:
                 return count, next_at
             ended, is_due = await self._run(found), False
-        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself for ever?")
+        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself forever?")
 
     def _turn(self, tx: Tx, ended: tuple[Finished, _Notes] | None, is_due: bool) -> tuple[Claim | None, int | None]:
         """Reports the ended attempt, does the chores and claims, in one transaction to save time."""

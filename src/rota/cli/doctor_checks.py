@@ -247,7 +247,7 @@ def dead_letters(database: Database) -> Iterator[Finding]:
 def retention(database: Database) -> Iterator[Finding]:
     days = database.settings.retention_days
     found = database.read(retention_reader.history, days * DAY_S, PASS_NAME, GRACE + DAY)
-    kept = "for ever" if days == 0 else text.count(days, "day")
+    kept = "forever" if days == 0 else text.count(days, "day")
     oldest = "there is no history yet"
     if found.oldest_at is not None:
         oldest = f"the oldest is {duration.words(max(0, found.now - found.oldest_at) / MICROSECONDS)} old"

@@ -64,7 +64,7 @@ class Widths(msgspec.Struct, frozen=True):
 
 
 def lines(run: RunDetail, columns: int | None, most_steps: int | None = None) -> list[str]:
-    """`columns` is None without a terminal. With `most_steps` only so many steps are drawn, those that run first."""
+    """`columns` is None without a terminal. At most `most_steps` steps are drawn; those that run come first."""
     shown, left_out = _chosen(run.steps, most_steps)
     wide = columns or UNBOUNDED
     bar = 20 if columns is None else max(10, columns // 6 if columns >= WIDE else columns // 8)

@@ -37,7 +37,7 @@ def watch_run(database: Database, id: str, *, as_json: bool) -> Status:
 
 
 def _looks(database: Database, id: str) -> Iterator[RunDetail]:
-    """The run, again and again until it has ended."""
+    """Reads the run repeatedly until it has ended."""
     give_up_at: float | None = None
     while True:
         began = database.clock.monotonic()

@@ -210,7 +210,7 @@ class _Crew:
                 self._start_another()
 
     def _start_another(self) -> None:
-        """Tries for some seconds: what killed a process may kill the next one, too."""
+        """Tries for some seconds: the next process may end for the same reason."""
         for pause_s in PAUSES_S:
             if pause_s:
                 threading.Event().wait(pause_s)

@@ -50,17 +50,17 @@ class Retention(msgspec.Struct, frozen=True):
 
     @property
     def shortest_s(self) -> int | None:
-        """None if all namespaces keep history for ever."""
+        """None if all namespaces keep history forever."""
         return min(self._finite(), default=None)
 
     @property
     def longest_s(self) -> int | None:
-        """None if a namespace keeps history for ever."""
+        """None if a namespace keeps history forever."""
         finite = self._finite()
         return max(finite) if finite and len(finite) == len(self.namespaces) else None
 
     def cutoffs(self, now: int) -> list[tuple[str, int]]:
-        """For each namespace that does not keep history for ever: executions that ended before this may be deleted."""
+        """For each namespace that does not keep history forever: executions that ended before this may be deleted."""
         kept = [(name, self.of(name)) for name in self.namespaces]
         return [(name, now - kept_s * MICROSECONDS) for name, kept_s in kept if kept_s != FOREVER]
 

@@ -77,7 +77,7 @@ def check(spec: Spec) -> Spec:
     triggers.check(spec.trigger)
     zone(spec.tz)
     triggers.check_instant("start", spec.start)
-    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # People write the year 9999 if they mean for ever.
+    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # People write the year 9999 if they mean forever.
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
         raise DefinitionError("end: comes before the start")
     if len(spec.excluded) > MOST_EXCLUDED:

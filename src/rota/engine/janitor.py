@@ -32,7 +32,7 @@ _END = object()
 
 
 class Janitor:
-    """Keeps history for `retention_days`, unless its namespace says otherwise; 0 days is for ever."""
+    """Keeps history for `retention_days`, unless its namespace says otherwise; 0 days means forever."""
 
     def __init__(self, store: Store, clock: Clock, keeper: Keeper | None, retention_days: int) -> None:
         self._store = store

@@ -190,7 +190,7 @@ class WorkerLoops:
         return since is not None and self._clock.monotonic() - since < max(self._assignment.lease_s, LONG_ANSWER_S)
 
     async def _name_what_we_hold(self) -> float | None:
-        """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them for ever."""
+        """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them forever."""
         self._rounds += 1
         is_wanted = self._in_doubt or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
         if not is_wanted or self._expects_an_answer():

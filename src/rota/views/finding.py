@@ -18,7 +18,7 @@ from rota.views.shape import Shape
 
 MOST_DEAD = 100_000
 LEAST_HOURS = 2
-"""From so many weeks on it is known what is usual in an hour."""
+"""The usual value of an hour is known if at least this many earlier weeks have it."""
 
 
 class Subject(Shape, frozen=True):

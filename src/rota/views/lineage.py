@@ -1,4 +1,4 @@
-"""Where an execution comes from, and what came of it: tick or caller, run, children, replays."""
+"""The origin of an execution and its descendants: tick or caller, run, children, replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the members of shapes and bodies mean that have one name and one meaning in many of them.
+"""Descriptions of members that occur in many shapes and bodies with the same meaning.
 
 A docstring beside a field says what is particular to that field, and comes first. `api/member_words.py` reads both for
 the OpenAPI document.
@@ -25,7 +25,7 @@ MEMBERS = {
     "callback": "The URL that is called at the end of the execution.",
     "cancel_requested_at": "When its cancel was asked for; null if it was not.",
     "catch_up": "Which missed ticks run later: `none`, `last`, `all`, or a number of the newest.",
-    "changed": "Whether the request has changed something; false if it was so before.",
+    "changed": "Whether the request has changed something; false if nothing had to change.",
     "code": "A stable code for programs.",
     "command": "The command as text, or as a list of words; no shell runs it.",
     "completed_at": "When it ended; null before that.",
@@ -51,7 +51,7 @@ MEMBERS = {
     "directory": "The folder that the command runs in.",
     "downstream": "The steps after it.",
     "dry_run": "With `true` the request is checked and rolled back: the answer shows what it would do.",
-    "dst_gap": "A tick at a time of day that a change of clocks leaves out: `next` for the next valid time, or `skip`.",
+    "dst_gap": "A tick at a time that a clock change leaves out: `next` moves it to the next valid time; or `skip`.",
     "dst_overlap": "Which of two equal times of day counts when clocks are put back: `first`, `second` or `both`.",
     "duration": "How long it took, in seconds; null before its end.",
     "emitted_at": "When the event was emitted.",
@@ -131,7 +131,7 @@ MEMBERS = {
     "requires": "Tags that a worker must have.",
     "resources": "How much of each resource of a worker it takes.",
     "result": "The result, as JSON.",
-    "retention": "How long ended executions are kept, in seconds or as text; 0 is for ever.",
+    "retention": "How long ended executions are kept, in seconds or as text; 0 means forever.",
     "retries": "How many attempts may follow the first one: 3 means four attempts.",
     "retry": "The whole policy of retries, in place of `retries`.",
     "retry_after": "After how many seconds the request may be repeated.",
@@ -179,7 +179,7 @@ MEMBERS = {
     "warnings": "Remarks on the definition that do not prevent it.",
     "why": "Why it does not run, as a list of checks; null if nothing holds it up.",
     "width": "How many items the map has.",
-    "window": "How old a missed tick may be that is caught up, in seconds or as text.",
+    "window": "The maximum age of a missed tick that is caught up, in seconds or as text.",
     "words": "When it fires, in plain words.",
     "worker": "The name of the worker that runs it or has run it last.",
     "worker_id": "The id of the worker that runs it or has run it last.",

@@ -12,11 +12,11 @@ MOST_COUNTED = 10_000
 
 
 class Namespace(Shape, frozen=True):
-    """`retention` is in seconds, null for ever; `hasOwnRetention` is false if the setting decides."""
+    """`retention` is in seconds, null means forever; `hasOwnRetention` is false if the setting decides."""
 
     name: str
     retention: int | None
-    """How many seconds ended executions are kept; null for ever."""
+    """How many seconds ended executions are kept; null means forever."""
     has_own_retention: bool
     """Whether the namespace has a retention of its own; false if the setting decides."""
     quotas: Quotas

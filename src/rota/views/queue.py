@@ -46,7 +46,7 @@ class QueueDetail(Queue, frozen=True):
 
 
 class QueueChanged(QueueDetail, frozen=True):
-    """A queue after an action. `changed` is false if it was so before."""
+    """A queue after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

@@ -89,7 +89,7 @@ class Schedule(Shape, frozen=True):
     calendars: list[str]
     catch_up: str | int
     window: timedelta
-    """How old a missed tick may be that is caught up, in seconds."""
+    """The maximum age of a missed tick that is caught up, in seconds."""
     overlap: str
     jitter: timedelta
     """How much later than its tick an execution may start, in seconds."""

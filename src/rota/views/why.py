@@ -292,7 +292,7 @@ def _worker_has_job(facts: ClaimFacts, now: int) -> WhyCheck:
         return WhyCheck("worker_has_job", None, "no worker to look at", facts.job)
     if _offered(facts):
         return WhyCheck("worker_has_job", True, f"a live worker has the job {facts.job}", facts.job)
-    remedy = Remedy(text="start one with code that has it, and with all that it needs", command=None)
+    remedy = Remedy(text="start a worker whose code has the job, and which offers what the job needs", command=None)
     return WhyCheck("worker_has_job", False, f"no live worker has the job {facts.job}", facts.job, remedy=remedy)
 
 

@@ -102,7 +102,7 @@ class Worker(Shape, frozen=True):
 
 
 class WorkerChanged(Worker, frozen=True):
-    """A worker after an action. `changed` is false if it was so before."""
+    """A worker after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 
