@@ -17,7 +17,7 @@ handler answers the requests of HTTP jobs; none is ever sent. With `harness(app,
 `rota.approve(run)` and `rota.reject(run)` answer a step that waits for an answer; `advance` ends a sleep.
 With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
-What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
+The differences from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
 memory limits, timeouts, time slices, cancels of running attempts and crashes have no effect, and `ctx.transaction()`
 is refused, because the database in memory is not PostgreSQL. Commands are started for real.
 """

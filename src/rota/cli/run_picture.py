@@ -25,7 +25,7 @@ from rota.views.run import RunDetail
 from rota.views.step import PENDING, StepInfo
 
 WIDE = 140
-"""From this width on an error stands beside its step, below it otherwise."""
+"""On a terminal of at least this width an error is beside its step, otherwise below it."""
 LABEL = 15
 TOOK = 6
 INDENT = "  "

@@ -128,7 +128,7 @@ class _Json:
 
 
 def _state(step: StepInfo) -> object:
-    """A step is printed again when this differs. Of a map, each tenth of its items is a difference."""
+    """A step is printed again when this value changes. For a map it changes with each tenth of its items."""
     if step.map is None or not step.map.width:
         return step.status
     about = step.map

@@ -102,7 +102,7 @@ def check(database: Database, settings: Settings, where: Listening) -> None:
 def bind(where: Listening) -> socket.socket:
     if where.uds is not None:
         bound = socket.socket(socket.AF_UNIX)
-        if Path(where.uds).is_socket():  # Of a server that was killed.
+        if Path(where.uds).is_socket():  # The socket of a server that was killed.
             Path(where.uds).unlink()
         mask = os.umask(0o177)
         try:

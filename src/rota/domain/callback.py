@@ -14,7 +14,7 @@ ENDS: tuple[Status, ...] = tuple(sorted(TERMINAL))
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """As it is stored with an execution."""
+    """A callback as it is stored with an execution."""
 
     url: str
     on: tuple[Status, ...] = ENDS

@@ -13,7 +13,7 @@ from rota.domain.findings.finding import Subject
 
 
 class Kind(StrEnum):
-    """What was changed."""
+    """The kind of a change."""
 
     VERSION = "version"
     DEPLOY = "deploy"

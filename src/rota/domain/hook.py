@@ -58,7 +58,7 @@ class Dedupe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What a hook checks. The headers are those of the scheme `hmac`."""
+    """The checks of a hook. The headers are those of the scheme `hmac`."""
 
     scheme: Scheme
     dedupe: Dedupe | None = None
@@ -109,7 +109,7 @@ def check_secret(scheme: Scheme, secret: str) -> str:
 
 
 def stored_secret(scheme: Scheme, secret: str) -> str:
-    """What the database has of a secret: for signatures the secret itself, else its hash."""
+    """The form in which a secret is stored: the secret itself if it checks signatures, otherwise its hash."""
     return hashlib.sha256(secret.encode()).hexdigest() if scheme is Scheme.BEARER else secret
 
 

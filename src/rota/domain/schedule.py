@@ -26,7 +26,7 @@ MOST_CALENDARS = 20
 
 
 class CatchUp(StrEnum):
-    """What to do about ticks that were missed, because no worker ran."""
+    """The policy for ticks that were missed because no worker ran."""
 
     NONE = "none"
     LAST = "last"
@@ -34,7 +34,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What to do about a tick while the execution of the one before has not ended."""
+    """The policy for a tick while the execution of the tick before has not ended."""
 
     SKIP = "skip"
     QUEUE_ONE = "queue_one"

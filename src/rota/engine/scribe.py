@@ -2,8 +2,8 @@
 
 Jobs call it from any thread and never wait. It writes in batches, a moment later: of several states within a moment the
 last one counts, and the lines of an attempt are cut into pieces once. A write whose answer was lost is repeated with
-the same pieces, so that no line is doubled. Of a long log the beginning and the end are kept: the beginning is written
-as it comes, the end when the attempt has ended.
+the same pieces, so that no line is doubled. Only the beginning and the end of a long log are kept: the beginning is
+written as it comes, the end when the attempt has ended.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def read_answer(data: bytes) -> tuple[int, bool, memoryview]:
 
 
 def shortened(report: Finished) -> Finished:
-    """Without the parts that only the child needs. Of a result that is already written, the store needs no copy."""
+    """The report without the parts that only the child needs, and without a result that the store already has."""
     if report.claim is None and report.written is None and report.step is None:
         return report
     return msgspec.structs.replace(report, claim=None, step=None, written=None if report.written is None else "")

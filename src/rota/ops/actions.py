@@ -110,7 +110,7 @@ def begin(tx: Tx, namespace: str, id: str, request: Request, actor: Actor) -> Ac
 
 
 def preview(view: View, namespace: str, request: Request) -> Preview:
-    """What the action would touch, counted up to one more than `at_most`."""
+    """The items that the action would touch, counted up to one more than `at_most`."""
     selection = _Selection(namespace, request.target, request.filter, request.as_of or view.now)
     most = min(max(request.at_most, 1) + 1, MOST_PREVIEWED)
     found, has_more, mark = list[str](), True, None

@@ -196,7 +196,7 @@ def _depth(slots: int, lanes: int) -> int:
 
 
 def _few(slots: int) -> int:
-    """From how many lanes a claim takes if it may choose.
+    """The number of lanes that a claim takes from if it may choose.
 
     Rows of one job lie together in `ready`, rows that were enqueued together lie together in every other table. A few
     rows from each of a few lanes change the fewest pages.

@@ -165,7 +165,7 @@ def put_queue(tx: Tx, namespace: str, queue: Queue, actor: str) -> bool:
 
 
 def _settings(policy: str, max_depth: int | None) -> dict[str, object]:
-    """As the API shows them."""
+    """The settings of a queue as the API shows them."""
     return {"policy": policy, "maxDepth": max_depth}
 
 

@@ -259,7 +259,7 @@ def _rules(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> dict[str, Rules
 
 @lru_cache(maxsize=1000)
 def _stated(definition: str) -> Rules:
-    """What a stored definition says about retries."""
+    """The retry policy and the total timeout of a stored definition."""
     about = job.decode(definition)
     policy = retry.described(about.retry) if about.retry else retry.DEFAULT
     return Rules(retry=policy, total_timeout_s=about.total_timeout_s)

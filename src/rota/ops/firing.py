@@ -58,7 +58,7 @@ class Fired(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What schedules with the same spec have in common."""
+    """The values that schedules with the same spec share."""
 
     namespace: str
     app: str
@@ -117,7 +117,7 @@ def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
 
 
 class _Plans:
-    """What to do for each due schedule. Schedules with the same spec and the same state are decided once."""
+    """The decisions for due schedules. Schedules with the same spec and the same state are decided once."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx

@@ -19,7 +19,7 @@ from rota.store.port import Tx
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change; None stays as it is. A time that has passed means now."""
+    """The changes; None keeps a value as it is. A time that has passed means now."""
 
     priority: int | None = None
     run_at: int | None = None

@@ -27,7 +27,7 @@ def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State], worker: int 
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What earlier attempts left for an execution: the checkpoint as JSON, and how suspicious the execution is."""
+    """The data that earlier attempts left for an execution: the checkpoint as JSON, and its degree of suspicion."""
 
     id: str
     checkpoint: str | None

@@ -27,7 +27,7 @@ class RequestKey(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What a request was answered with. `headers` is a JSON object."""
+    """The stored answer to a request. `headers` is a JSON object."""
 
     digest: str
     status: int

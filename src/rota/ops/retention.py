@@ -1,4 +1,4 @@
-"""Pruning: history that was kept long enough is removed in small transactions. The statistics are kept apart from it.
+"""Pruning: history that was kept long enough is removed in small transactions. The statistics do not depend on it.
 
 One supervisor at a time makes a pass, and the row in `retention_pass` identifies it by the time at which it began.
 Each step is one transaction over a bounded number of executions. If the supervisor is killed, another one resumes the

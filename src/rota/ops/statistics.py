@@ -50,7 +50,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sample(msgspec.Struct, array_like=True):
-    """Of one queue, of one pool, or of a whole namespace, whose queue and pool are both empty."""
+    """A sample of one queue, of one pool, or of a whole namespace, whose queue and pool are both empty."""
 
     namespace: str
     queue: str

@@ -21,7 +21,7 @@ MOST_CLOCK_SKEW_S = 24 * 3600.0
 
 
 class Header(Origin, frozen=True, kw_only=True):
-    """What all items of a submission share."""
+    """The values that all items of a submission share."""
 
     namespace: str
     app: str

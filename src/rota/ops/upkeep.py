@@ -139,7 +139,7 @@ def _promote(tx: Tx, due: list[_Due]) -> int:
 
 
 def _late(tx: Tx, ids: list[str]) -> dict[str, str]:
-    """Those that never started and whose deadline has passed, with their jobs.
+    """The executions that never started and whose deadline has passed, with their jobs.
 
     A debounce may have moved the deadline to a time after that of the `expiry` row.
     """

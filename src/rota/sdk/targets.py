@@ -1,4 +1,4 @@
-"""What runs a job that has no function: a command or an HTTP request, as data, with a stand-in for its function.
+"""The target of a job that has no function: a command or an HTTP request, as data, with a stand-in for its function.
 
 Apps, job files and the HTTP API build the same target from the same options.
 """

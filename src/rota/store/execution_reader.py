@@ -184,7 +184,7 @@ class _Reading:
         self._fixed = self._fixed_filters()
         self._changing = self._changing_filters()
         self._proves_namespace = self._proves_job = self._proves_state = False
-        """What is known of every id that the heads give, so that `keep` need not read it."""
+        """Facts about every id that the heads give, so that `keep` need not read them."""
 
     # --- Where the ids come from -----------------------------------------------------------------
 

@@ -50,7 +50,7 @@ _COLUMNS = {"created": 0, "success": 1, "failed": 2}
 
 
 class _Counts:
-    """What was created and has ended in each of the last minutes, in one lane."""
+    """How many executions were created and have ended in each of the last minutes, in one lane."""
 
     def __init__(self) -> None:
         self.created, self.success, self.failed, self.others = ([0] * MINUTES for _ in range(4))
@@ -183,7 +183,7 @@ def _peaks(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[str, 
 def _usual(
     view: View, namespace: str, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], now: int
 ) -> dict[tuple[str, str], Usual]:
-    """Of jobs with failures in the last minutes: what has ended in the days before."""
+    """For jobs with failures in the last minutes: how many executions ended in the days before."""
     failing = {row.id: (row.app, row.job) for row in rows if row.id in counts and any(counts[row.id].failed)}
     if not failing:
         return {}

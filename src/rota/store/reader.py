@@ -156,7 +156,7 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     beats: str = ""
     """A digit for each of the last heartbeats: by how many periods it came late."""
     ended: str | None = None
-    """What became of the executions that it held when it stopped, as JSON."""
+    """The executions that it held when it stopped: how many, and how they continued, as JSON."""
     memory: int | None = None
     """The bytes that the process had in use at the last heartbeat."""
 

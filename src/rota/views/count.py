@@ -26,7 +26,7 @@ JOBS_AT_ONCE = 20
 
 
 class Counted(StrEnum):
-    """What is counted."""
+    """The things that can be counted."""
 
     EXECUTIONS = "executions"
     RUNS = "runs"

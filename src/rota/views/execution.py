@@ -32,7 +32,7 @@ from rota.views.why import Why, why
 
 
 class Execution(Shape, frozen=True):
-    """As a list has it. A step of a run has the run, the name of the step, and the index of an item of a map."""
+    """An execution in a list. A step of a run has the run, the name of the step, and the index of an item of a map."""
 
     execution_id: str
     status: Status

@@ -151,7 +151,7 @@ def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
 
 
 def last_outcomes(view: View, namespace: str, rows: Sequence[JobRow]) -> list[list[LastOutcome]]:
-    """Those of each of these jobs."""
+    """The last outcomes of each of these jobs."""
     newest = [reader.newest(view, namespace, row, LAST_OUTCOMES) for row in rows]
     found = reader.standings(view, namespace, [id for ids in newest for id in ids])
     return [[_outcome(found[id], view.now) for id in ids if id in found] for ids in newest]
@@ -217,7 +217,7 @@ def of_code(app: str, about: Definition, dependencies: list[Any]) -> dict[str, A
 
 
 class _Found:
-    """What the members of some jobs are made of, read with few statements."""
+    """The data for the members of some jobs, read with few statements."""
 
     def __init__(self, view: View, namespace: str, rows: Sequence[JobRow]) -> None:
         self._view, self._namespace = view, namespace

@@ -117,7 +117,7 @@ def schedule_of_job(view: View, namespace: str, job: str, name: str | None, app:
 
 
 def schedules_called(view: View, namespace: str, name: str, app: str | None) -> list[ScheduleRow]:
-    """Those of that name and those of the job of that name, or else of `app.name`."""
+    """The schedules with that name, or of the job with that name; if there are none, those of `app.name`."""
     rows = schedule_reader.schedules(view, namespace, app, name)
     if rows or app is not None:
         return rows

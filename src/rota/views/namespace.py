@@ -23,7 +23,7 @@ class Namespace(Shape, frozen=True):
 
 
 class Use(Shape, frozen=True):
-    """What a namespace has now. `depth` is counted up to 10,000."""
+    """The current use of a namespace. `depth` is counted up to 10,000."""
 
     depth: int
     """How many executions are queued, counted up to 10,000."""
@@ -40,7 +40,7 @@ class NamespaceDetail(Namespace, frozen=True):
     """A namespace with its quotas and what it uses of them."""
 
     use: Use
-    """What the namespace has now."""
+    """The current use of the namespace."""
 
 
 def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | None:

@@ -33,7 +33,7 @@ class Queue(Shape, frozen=True):
 
 
 class QueueDefinition(Shape, frozen=True):
-    """What a PUT takes."""
+    """The body of a PUT."""
 
     policy: str
     max_depth: int | None

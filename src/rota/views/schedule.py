@@ -31,7 +31,7 @@ class LastTick(Shape, frozen=True):
     at: datetime
     """The time of the tick."""
     outcome: str | None
-    """What became of the tick, such as `fired`, `overlap` or `missed`."""
+    """The outcome of the tick, such as `fired`, `overlap` or `missed`."""
     late_by: timedelta | None
     execution_id: str | None
     status: Status | None

@@ -44,7 +44,7 @@ class TickOfAll(Shape, frozen=True):
     app: str
     job: str
     outcome: str
-    """What became of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
+    """The outcome of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
     is_planned: bool
     """Whether the tick is still to come."""
     execution_id: str | None

@@ -399,7 +399,7 @@ def _start(wanted: str) -> Remedy:
 
 
 def _needed(facts: ClaimFacts) -> dict[str, Any]:
-    """What a worker must offer, to be compared with the workers that there are."""
+    """The offers that a worker must have, to be compared with those of the live workers."""
     needs = requirement.decode(facts.requirements or "")
     return {"pool": needs.pool, "tags": needs.tags, "resources": needs.resources}
 

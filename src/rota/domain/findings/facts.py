@@ -1,4 +1,4 @@
-"""What findings are made of: the state of a namespace at one instant. Times are microseconds."""
+"""The facts that findings are made of: the state of a namespace at one instant. Times are microseconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTES = 60
 
 
 class Minutes(msgspec.Struct, frozen=True):
-    """What ended in each of the last minutes, oldest first; the last one has just begun."""
+    """How many executions ended in each of the last minutes, oldest first; the last minute has just begun."""
 
     success: list[int]
     failed: list[int]
@@ -20,7 +20,7 @@ class Minutes(msgspec.Struct, frozen=True):
 
 
 class Usual(msgspec.Struct, frozen=True):
-    """What ended in the hours before."""
+    """How many executions ended in the hours before."""
 
     success: int
     failed: int

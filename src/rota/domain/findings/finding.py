@@ -15,7 +15,7 @@ API = "/api/v1"
 
 
 class Kind(StrEnum):
-    """What is wrong; stable codes."""
+    """The kinds of findings, as stable codes."""
 
     FAILING = "failing"
     NO_WORKER = "no_worker"
@@ -55,7 +55,7 @@ _LATE = {Kind.TICKS_OVERLAP, Kind.LONG_RUNNING, Kind.WORKER_LATE, Kind.DEAD_LETT
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a finding is about: a job, queue, schedule, execution, worker, breaker, run or approval."""
+    """The subject of a finding: a job, queue, schedule, execution, worker, breaker, run or approval."""
 
     kind: str
     id: str

@@ -51,7 +51,7 @@ class Types:
             self._roots[step.id] = schema.list_of(result) if step.is_map else result
 
     def about(self, step: Step, parameters: Mapping[str, Schema]) -> Iterator[Finding]:
-        """What does not fit in one step."""
+        """The type errors of one step."""
         for name, argument in step.arguments.items():
             yield from self._argument(
                 f"/with/{escaped(name)}", f"argument {name!r}", argument, parameters.get(name, {})

@@ -37,7 +37,7 @@ class _Seen(msgspec.Struct, frozen=True, array_like=True):
     run: str
     number: int
     status: str | None
-    """Of its execution, if that has ended."""
+    """The status of its execution, if that has ended."""
     deadline: int | None
     sub_look_at: int | None
     """When the sweeper looks at the sub-run that is this step, if the sub-run is open."""

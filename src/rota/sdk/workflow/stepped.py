@@ -45,7 +45,7 @@ _NOT_FOR_WORKFLOWS = {
 
 
 class Stepping(NamedTuple):
-    """What a step needs to know about the job or workflow that it runs."""
+    """The facts about a job or workflow that a step of it needs."""
 
     app: str
     name: str

@@ -1,4 +1,4 @@
--- What was changed between two instants, newest first.
+-- The changes between two instants, newest first.
 
 -- name: audited_between
 -- The newest rows are looked at, up to a bound: most of the trail is about single executions.
