@@ -325,7 +325,7 @@ class _Notes:
 def _by_name(app: App, fakes: Fakes) -> dict[str, Callable[..., Any]]:
     named = {job.name if isinstance(job, Job) else job: function for job, function in fakes.items()}
     if unknown := sorted(named.keys() - app.jobs.keys()):
-        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is no job of app {app.name!r}")
+        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is not a job of app {app.name!r}")
     return named
 
 

@@ -84,7 +84,7 @@ def settings(database: Database) -> Iterator[Finding]:
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
     yield ok(f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
     for name, near in unknown_variables(os.environ).items():
-        yield warn(f"{name} is no setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
+        yield warn(f"{name} is not a setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
 
 
 @check("schema")

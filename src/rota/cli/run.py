@@ -279,7 +279,7 @@ def _graph(view: View, namespace: str, part: str) -> tuple[Graph, str]:
 
 
 def _known(database: Database, part: str) -> str:
-    """The id of a run. An execution that is no run is refused."""
+    """The id of a run. An execution that is not a run is refused."""
     full = database.read(lookup.run_id, database.namespace, part)
     return database.read(views.run_row, database.namespace, full).id
 

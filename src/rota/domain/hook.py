@@ -81,7 +81,7 @@ def checked(rules: Rules) -> Rules:
     signature = (rules.signature_header or DEFAULT_SIGNATURE_HEADER) if rules.scheme is Scheme.HMAC else None
     for name in (signature, rules.timestamp_header, dedupe.header if dedupe else None):
         if name is not None and not _HEADER.fullmatch(name):
-            raise DefinitionError(f"{name[:64]!r} is no name of a header")
+            raise DefinitionError(f"{name[:64]!r} is not the name of a header")
     if dedupe is not None:
         _check_dedupe(dedupe)
     return msgspec.structs.replace(rules, dedupe=dedupe, signature_header=signature)

@@ -97,7 +97,7 @@ def _retry(tx: Tx, doing: Doing, item: str) -> Done:
 
 def _cancel_run(tx: Tx, doing: Doing, item: str) -> Done:
     if not run_reader.is_run(tx, doing.namespace, item):
-        raise UsageError(f"{item} is no run")
+        raise UsageError(f"{item} is not a run")
     return _cancel(tx, doing, item)
 
 

@@ -221,7 +221,7 @@ def _base(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_clear = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
-    except ValueError:  # The port is no number.
+    except ValueError:  # The port is not a number.
         parts, is_clear = urlsplit(""), False
     if not is_clear:
         raise DefinitionError(f"{masked(url)!r} is no URL of a server: write https://host or http://127.0.0.1:8080")

@@ -211,9 +211,9 @@ def execution(view: View, namespace: str, id: str) -> ExecutionRow:
 
 
 def position(before: str) -> str:
-    """Refuses the start of a page that is no id."""
+    """Refuses the start of a page that is not an id."""
     if not is_id(before):
-        raise UsageError(f"{before!r} is no id: give the last id of the page before")
+        raise UsageError(f"{before!r} is not an id: give the last id of the page before")
     return before
 
 

@@ -59,7 +59,7 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepRow(msgspec.Struct, frozen=True, array_like=True):
-    """The execution of a step that is no map. `letters` are those of its own steps, if it is a run."""
+    """The execution of a step that is not a map. `letters` are those of its own steps, if it is a run."""
 
     id: str
     status: Status
@@ -90,7 +90,7 @@ class BadItem(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     error: str | None
     map_index: int | None
-    """None if the execution is no item: the step is no map, or the value that it maps over is no list."""
+    """None if the execution is not an item: the step is not a map, or the value that it maps over is not a list."""
 
 
 class ItemEnds(msgspec.Struct, frozen=True):

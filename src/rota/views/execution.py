@@ -125,7 +125,7 @@ class ExecutionDetail(Execution, frozen=True):
     step_of: StepPlace | None
     """Which step of which run it is; null if it is none."""
     wait: WaitInfo | None
-    """What the step waits for; null if it is no wait."""
+    """What the step waits for; null if it is not a wait."""
     replayed_by: str | None
     """The id of its last replay; null if there is none."""
     callback: CallbackState | None

@@ -172,7 +172,7 @@ def _of_wait(view: View, namespace: str, id: str) -> Why | None:
 
 
 def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
-    """Whether the run of a step, or a run above it, is paused; None if the execution is no step."""
+    """Whether the run of a step, or a run above it, is paused; None if the execution is not a step."""
     place = run_reader.place_in_run(view, namespace, id)
     if place is None:
         return None

@@ -70,7 +70,7 @@ def text(pattern: str, /, **values: object) -> str:
     try:
         fields = [(name, form, how) for _, name, form, how in Formatter().parse(pattern) if name is not None]
     except ValueError as error:
-        build.refuse(f"{pattern!r} is no text with names in braces: {error}")
+        build.refuse(f"{pattern!r} is not a text with names in braces: {error}")
     if any(form or how for _, form, how in fields):
         build.refuse("a name in braces has no format here: do it in a job")
     if wrong := sorted({name for name, _, _ in fields} ^ values.keys()):
