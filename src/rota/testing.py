@@ -187,7 +187,7 @@ class Harness:
         chores = upkeep.look(tx, FOREVER_S, self._served, shards)
         while self._is_due(chores) and self._has_done_chores(tx, shards):
             chores = upkeep.look(tx, FOREVER_S, self._served, shards)
-        # A map that waits for its last chunk is looked at after each attempt, and not by the clock.
+        # A map that waits for its last chunk is checked after each attempt, not by the clock.
         times = [at for at in self._times(chores) if at > chores.now or at != chores.next_run_at]
         next_at = min(times, default=None)
         if not chores.ready:

@@ -105,8 +105,7 @@ COUNTS, TIMES = tuple(Count), tuple(Time)
 
 
 class Delta(msgspec.Struct, frozen=True, array_like=True):
-    """The executions that one transaction created or ended in one lane. Times are histograms, or lists of
-    microseconds."""
+    """The executions that a transaction created or ended in a lane. Times are histograms, or lists of microseconds."""
 
     id: int
     at: int

@@ -21,7 +21,7 @@ FULL = 0.9
 SPARE = 0.7
 """The share of their slots that the remaining processes would use, below which one is let go."""
 SOON = 4
-"""A process that is needed again within this many quiet times was let go too soon."""
+"""If a process is needed again within this many times `quiet_s`, the last one was let go too soon."""
 LONGEST_QUIET_S = 600.0
 
 

@@ -58,7 +58,7 @@ class _Log(msgspec.Struct, eq=False):
     """The number of the last line that was left out."""
 
     def add_to_tail(self, run: Run) -> None:
-        """Leaves out the oldest runs as a whole, which needs no look at their lines."""
+        """Leaves out the oldest runs as a whole, without reading their lines."""
         _append(self.tail, run)
         self.tail_size += run.size
         while self.tail_size - self.tail[0].size >= TAIL_BYTES:

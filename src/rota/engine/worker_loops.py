@@ -1,4 +1,4 @@
-"""The loops of one worker process: dispatcher → worker → completer, and beside them cancels and reconciliation.
+"""The loops of one worker process: dispatcher → worker → completer, and the loops for cancels and reconciliation.
 
 It sends no heartbeats: the supervisor does, which runs no user code.
 """

@@ -35,7 +35,7 @@ prepare(ScheduleFilter)
 PAGE = 1000
 MOST_PREVIEWED = 10_000
 BUDGET = Budget(20_000, 1.0)
-"""How many rows one transaction looks at while it collects, and for how long."""
+"""How many rows one transaction reads while it collects, and for how long."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

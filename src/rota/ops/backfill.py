@@ -71,7 +71,7 @@ def backfill(
 
 
 def count(spec: Spec, after: int, until: int) -> int:
-    """How many ticks a backfill would look at."""
+    """How many ticks are in the range of a backfill."""
     return triggers.count(spec.trigger, *tick_policy.bounds(spec, after, until))
 
 

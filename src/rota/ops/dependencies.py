@@ -29,7 +29,7 @@ from rota.store.dependencies import Edge, edges
 from rota.store.port import Tx
 
 KNOWN_S = 1.0
-"""How old the list of jobs with dependencies may be when executions end."""
+"""The list of jobs with dependencies is cached for this long."""
 AT_ONCE = -1.0
 ACTOR = "dependency"
 OneJob = tuple[str, str, str]

@@ -51,7 +51,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """How many schedules were looked at, and how many executions began."""
+    """How many schedules were decided, and how many executions were placed."""
 
     schedules: int
     started: int

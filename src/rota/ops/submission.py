@@ -42,7 +42,7 @@ class Header(Origin, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its items may start now, without a start deadline, tags, a callback and a look at keys."""
+        """Whether its items may start now and have no start deadline, tags, callback or keys."""
         starts_now = not self.delay_s and self.at is None and self.start_by is None and self.start_within_s is None
         return starts_now and not self.is_keyed and self.tags is None and self.callback is None
 

@@ -111,7 +111,7 @@ def fingerprint_of(view: View, namespace: str, id: str, stored: str | None) -> s
 
 
 def versions(view: View, ids: Sequence[str]) -> list[tuple[int, int]]:
-    """How many of these executions are of which version, newest version first."""
+    """The number of these executions by version, newest version first."""
     if not ids:
         return []
     bounds = {"ids": list(ids), "lowest": min(ids), "highest": max(ids)}

@@ -44,7 +44,7 @@ _CHANGING: dict[str, Any] = {
     "fingerprint": (),
     "dead": None,
 }
-"""The filters that look at more than the fixed columns of an execution, with their values if they are not given."""
+"""The filters that need more than the fixed columns of an execution, with their values if they are not given."""
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,11 +77,11 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_state(self) -> bool:
-        """Whether a filter looks at more than the fixed columns of an execution."""
+        """Whether a filter needs more than the fixed columns of an execution."""
         return not self.is_of_state_only(())
 
     def is_of_state_only(self, names: Sequence[str]) -> bool:
-        """Whether no other filter than these looks at more than the fixed columns."""
+        """Whether these are the only filters that need more than the fixed columns."""
         return all(getattr(self, name) == none for name, none in _CHANGING.items() if name not in names)
 
 

@@ -155,7 +155,7 @@ def _lanes(
 
 
 def _by_job(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
-    """The counts of the jobs of which an execution was created or has ended."""
+    """The counts of each job that has created or ended executions."""
     own: dict[tuple[str, str], list[_Counts]] = {}
     for row in rows:
         if row.id in counts:

@@ -153,7 +153,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_ascending: bool = False
     limit: int = 50
     budget: int = UNBOUNDED
-    """How many executions a page looks at."""
+    """How many executions a page reads."""
 
 
 def run(view: View, namespace: str, id: str) -> RunRow | None:
@@ -174,7 +174,7 @@ def runs(view: View, namespace: str, ids: Sequence[str]) -> list[RunRow]:
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """`scanned_to` is the last execution that was looked at, if the budget ended before the page was full."""
+    """`scanned_to` is the last execution that was read, if the budget ended before the page was full."""
 
     rows: list[RunRow]
     scanned_to: str | None = None
@@ -309,7 +309,7 @@ def running_items(view: View, run: str) -> dict[int, int]:
 
 
 def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int | None, int | None] | None:
-    """The run of which an execution is a step, the number of the step, and the item of a map.
+    """The run that an execution is a step of, the number of the step, and the item of a map.
 
     The undo of a run has no number.
     """

@@ -32,7 +32,7 @@ class Load(Shape, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Which work to look at; None for all."""
+    """Which work to measure; None for all."""
 
     app: str | None = None
     queue: str | None = None

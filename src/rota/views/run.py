@@ -92,7 +92,7 @@ class CriticalPath(Shape, frozen=True):
 
 
 class PartialMap(Shape, frozen=True):
-    """A map of which a retry runs `again_count` of the `width` items again, and keeps the others."""
+    """A map with `width` items: a retry runs `again_count` of them again, and keeps the others."""
 
     step: str
     again_count: int

@@ -143,7 +143,7 @@ def undecided(row: ScheduleRow, high: int, now: int) -> list[str]:
     if number and row.paused_at is not None:
         return [f"paused since {since}, which leaves out {ticks} so far"]
     if number and _is_overdue(row, now):
-        return [f"{ticks} since {since} not looked at yet: is a worker running?"]
+        return [f"{ticks} since {since} not decided yet: is a worker running?"]
     return []
 
 

@@ -70,7 +70,7 @@ class WhyCheck(Shape, frozen=True):
     remedy: Remedy | None = None
     """What helps; null if nothing has to be done."""
     evidence: dict[str, Any] | None = None
-    """The values that the check looked at."""
+    """The values that the check read."""
 
     @property
     def sentence(self) -> str:

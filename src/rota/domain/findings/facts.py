@@ -87,7 +87,7 @@ class LeftOut(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overdue(msgspec.Struct, frozen=True, array_like=True):
-    """A schedule whose tick has come and was not looked at."""
+    """A schedule with a due tick that no worker has decided."""
 
     schedule: int
     app: str

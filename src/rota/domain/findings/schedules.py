@@ -1,4 +1,4 @@
-"""Schedules whose ticks overlap, are missed, or are not looked at."""
+"""Schedules whose ticks overlap, are missed, or are not decided."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def overdue(facts: Facts) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=_schedule(one),
             text=f"{one.name}: its tick was due {length(facts.now - one.next_at)} ago",
-            evidence="no worker has looked at it: is one running?",
+            evidence="no worker has decided it: is one running?",
             since=one.next_at,
             affected=1,
             actions=[open_page("Open schedule", f"/schedules?of={one.name}", f"rota schedules ticks {one.name}")],

@@ -44,7 +44,7 @@ def blocker_key(run: str, number: int) -> str:
 
 
 def count(tx: Tx, ended: Iterable[tuple[Item, Status]]) -> set[str]:
-    """Counts ended items, and returns the runs that must be looked at."""
+    """Counts ended items, and returns the runs that must be advanced."""
     shards: dict[Shard, dict[Status, int]] = defaultdict(lambda: defaultdict(int))
     bounded: dict[tuple[str, int], int] = {}
     for item, status in ended:
@@ -86,7 +86,7 @@ def _all_shards(run: str, number: int) -> list[Shard]:
 
 
 def count_shards(tx: Tx, shards: dict[Shard, dict[Status, int]], bounded: Iterable[tuple[str, int]] = ()) -> set[str]:
-    """`bounded` are maps of which all tallies are locked."""
+    """`bounded` are the maps whose tallies are all locked."""
     if not shards:
         return set()
     tx.rows("lock_tallies", keys=sorted({*shards, *(key for one in bounded for key in _all_shards(*one))}))

@@ -32,7 +32,7 @@ from rota.store.port import Tx
 AT_FIRST = 500
 """Items of a map that are placed in the transaction that starts it; the expander places the others."""
 ROUTE_S = 1.0
-"""How old the route of a job may be when steps are placed, such as the policy of its queue."""
+"""The route of a job, such as the policy of its queue, is cached for this long when steps are placed."""
 
 
 class Started:

@@ -28,7 +28,7 @@ from rota.store.port import Tx
 
 MOST = 20
 MOST_STEPS = 2_000
-"""Open steps after which one transaction looks at no further run."""
+"""After this many open steps one transaction checks no further run."""
 
 
 class _Seen(msgspec.Struct, frozen=True, array_like=True):

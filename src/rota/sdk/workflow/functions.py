@@ -74,7 +74,7 @@ def text(pattern: str, /, **values: object) -> str:
     if any(form or how for _, form, how in fields):
         build.refuse("a name in braces has no format here: do it in a job")
     if wrong := sorted({name for name, _, _ in fields} ^ values.keys()):
-        build.refuse(f"every {{name}} is given as name=…, and the other way round; {wrong[0]!r} is not")
+        build.refuse(f"names in braces and keywords must be the same; {wrong[0]!r} is only in one of them")
     template = {"$text": pattern, **{name: template_of(value, build, name) for name, value in values.items()}}
     return cast("str", Value(Symbol(build, template, STRING)))
 

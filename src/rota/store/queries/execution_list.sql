@@ -219,7 +219,7 @@ WHERE e.namespace = :namespace AND e.name = :name AND e.emitted_at >= :low AND e
 LIMIT :most
 
 -- name: newest_events_to_count
--- No index has the events of one namespace: the newest ones of all are looked at.
+-- No index has the events of one namespace: the newest events of all namespaces are read.
 SELECT e.emitted_at, CASE WHEN e.namespace = :namespace AND e.emitted_at >= :low AND e.emitted_at < :high
     AND (CAST(:subject AS text) IS NULL OR e.subject = :subject) THEN 1 ELSE 0 END AS matches
 FROM (SELECT id, namespace, subject, emitted_at FROM event ORDER BY id DESC LIMIT :most) e

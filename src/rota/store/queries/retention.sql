@@ -137,7 +137,7 @@ DELETE FROM worker WHERE id IN (
     ORDER BY w.id LIMIT :most)
 
 -- name: drop_audit
--- Only the first rows are looked at: they are the oldest.
+-- Reads only the first rows, which are the oldest.
 DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY a.id LIMIT :most)
 
 -- name: drop_request_keys
