@@ -72,7 +72,7 @@ def cancel_with(
         raise Conflict(
             f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds back its undos"
         )
-    before = end_from_outside.standings(tx, namespace, [known])
+    before = end_from_outside.current_statuses(tx, namespace, [known])
     status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     below = _cancel_children(tx, namespace, known) if children else 0
     is_asked = any(row.cancel_at is not None or row.status in TERMINAL for row in before)
@@ -92,8 +92,8 @@ def _cancel_children(tx: Tx, namespace: str, id: str) -> int:
         seen.update(level)
         if len(rows) > MOST_CHILDREN or len(seen) > MOST_CHILDREN:
             raise TooMany(f"it has more than {MOST_CHILDREN:,} children: cancel them with an action on many executions")
-        standings = end_from_outside.standings(tx, namespace, level) if level else []
-        open_ = [row.id for row in standings if row.status not in TERMINAL and row.cancel_at is None]
+        current = end_from_outside.current_statuses(tx, namespace, level) if level else []
+        open_ = [row.id for row in current if row.status not in TERMINAL and row.cancel_at is None]
         end_from_outside.end_all(tx, namespace, open_, Status.CANCELLED, Reason.CANCELLED)
         reached += len(open_)
     return reached

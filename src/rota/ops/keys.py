@@ -17,7 +17,7 @@ from rota.domain.errors import DefinitionError, KeyConflict, KeyReused
 from rota.domain.status import PENDING, Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ops import end_from_outside
-from rota.ops.end_from_outside import Pending, Standing
+from rota.ops.end_from_outside import CurrentStatus, Pending
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.hints import Due
 from rota.store.port import NotNow, Tx
@@ -214,17 +214,17 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     newcomers = [unique.Newcomer(item.id, wanted.key or item.hashed(), item.hashed()) for item in items]
     known = _holders(tx, header, _kind(wanted), _unique_keys(wanted, items))
     ids = {one.holder for one in known.values()}
-    standings = {one.id: one for one in end_from_outside.standings(tx, header.namespace, ids)} if ids else {}
-    status_of = {id: one.status for id, one in standings.items()}
+    current = {one.id: one for one in end_from_outside.current_statuses(tx, header.namespace, ids)} if ids else {}
+    status_of = {id: one.status for id, one in current.items()}
     holders = {key: unique.Holder(one.holder, status_of.get(one.holder), one.taken_at) for key, one in known.items()}
     run_at = header.run_at(tx.now)
     moved: set[str] = set()
     if holders and wanted.on_conflict == OnConflict.DEBOUNCE:
         conflicting = unique.conflicting(wanted, newcomers, holders, tx.now)
-        moved = _push_back(tx, header, [standings[one.id] for one in conflicting if one.id in standings], run_at)
+        moved = _push_back(tx, header, [current[one.id] for one in conflicting if one.id in current], run_at)
     status = Status.QUEUED if run_at <= tx.now else Status.SCHEDULED
     decided = unique.resolve(wanted, newcomers, holders, moved, tx.now, job=header.job, status=status)
-    if old := [standings[id] for id in decided.replaced if id in standings]:
+    if old := [current[id] for id in decided.replaced if id in current]:
         end_from_outside.end_all(tx, header.namespace, [one.id for one in old], Status.CANCELLED, Reason.REPLACED, old)
     if decided.keys:
         take(tx, header, _kind(wanted), [(key, one.id, one.digest) for key, one in decided.keys.items()])
@@ -234,7 +234,7 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     return Resolved(answers, new, [id for id in decided.replaced if id in placed])
 
 
-def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int) -> set[str]:
+def _push_back(tx: Tx, header: Header, holders: Sequence[CurrentStatus], run_at: int) -> set[str]:
     """Postpones the holders that have not begun, and returns their ids.
 
     A holder that has begun may have read older arguments, so the newcomer runs too.
@@ -249,7 +249,7 @@ def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int)
         moved.update(row.id for row in rows)
         # An execution that moves from one table to another during the read may be found in neither: read again.
         left = [id for id in left if id not in moved]
-        known = end_from_outside.standings(tx, header.namespace, left) if left else []
+        known = end_from_outside.current_statuses(tx, header.namespace, left) if left else []
         left = [one.id for one in known if one.status in PENDING]
     if moved:
         tx.tell(Due(run_at))

@@ -70,7 +70,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
         return "active" if self.paused_at is None else "paused"
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True):
+class RecentExecution(msgspec.Struct, frozen=True, array_like=True):
     """An execution in short."""
 
     id: str
@@ -184,10 +184,10 @@ def newest(view: View, namespace: str, row: JobRow, most: int = NEWEST) -> list[
     return [found[0] for found in view.rows("newest_of_job", lowest=lowest, most=most, **where)]
 
 
-def standings(view: View, namespace: str, ids: Sequence[str]) -> dict[str, Standing]:
+def recent_executions(view: View, namespace: str, ids: Sequence[str]) -> dict[str, RecentExecution]:
     if not ids:
         return {}
-    found = view.records("standings_in_full", Standing, namespace=namespace, ids=list(ids))
+    found = view.records("recent_executions", RecentExecution, namespace=namespace, ids=list(ids))
     return {one.id: one for one in found}
 
 

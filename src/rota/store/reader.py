@@ -281,7 +281,7 @@ def replayed_as(view: View, id: str) -> str | None:
 
 
 def status(view: View, namespace: str, id: str) -> Status:
-    found = view.one("standings", namespace=namespace, ids=[known(id)])
+    found = view.one("current_statuses", namespace=namespace, ids=[known(id)])
     if found is None:
         raise unknown(id)
     return Status(found[1])
@@ -289,7 +289,7 @@ def status(view: View, namespace: str, id: str) -> Status:
 
 def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     """Those of the executions that exist and have not ended."""
-    rows = view.rows("standings", namespace=namespace, ids=list(ids)) if ids else []
+    rows = view.rows("current_statuses", namespace=namespace, ids=list(ids)) if ids else []
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 

@@ -69,7 +69,7 @@ WHERE x.namespace = :namespace AND x.job = :job AND x.id >= :lowest AND x.app = 
   AND (CAST(:last AS bigint) IS NULL OR x.job_version <= :last)
 ORDER BY x.id DESC LIMIT :most
 
--- name: standings_in_full
+-- name: recent_executions
 SELECT s.id, s.status, s.reason, s.started_at, s.finished_at FROM state s
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace ORDER BY s.id DESC
 
