@@ -117,7 +117,7 @@ def _special_weekday(item: str) -> tuple[str, Any] | None:
     day, mark, place = item.partition("#")
     if not mark and item[-1] in "lL":
         if len(item) == 1:
-            raise _wrong(Kind.WEEKDAY, "'L' needs the day whose last one is meant, such as 5L for the last Friday")
+            raise _wrong(Kind.WEEKDAY, "'L' needs a day of the week, such as 5L for the last Friday")
         day, mark, place = item[:-1], "#", "L"
     if not mark:
         return None

@@ -136,7 +136,7 @@ def day_named(name: str) -> int | None:
 
 
 def days_wanted(now: int) -> list[int]:
-    """The days that need a partition: all that an id of today may name, and a week ahead without upkeep."""
+    """The days that need a partition: those that an id of today may have, and a week ahead in case no janitor runs."""
     today = day_of(now)
     return [today + offset * DAY for offset in range(-1, DAYS_AHEAD + 1)]
 

@@ -35,7 +35,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 def kept(view: View, ids: Sequence[str]) -> dict[str, Kept]:
-    """By id, for those of the executions that have any."""
+    """The kept data by execution; executions without any are missing."""
     return {row.id: row for row in view.records("kept", Kept, ids=list(ids))} if ids else {}
 
 

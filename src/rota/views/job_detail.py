@@ -81,7 +81,7 @@ class JobState(Shape, frozen=True, kw_only=True):
 
 
 class LastOutcome(Shape, frozen=True):
-    """One of the newest executions of a job. `tookS` is null if it never ran; while it runs, how long it has."""
+    """One of the newest executions of a job. `tookS` is the time of its last attempt (so far); null if it never ran."""
 
     execution_id: str
     status: Status

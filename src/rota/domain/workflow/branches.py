@@ -54,7 +54,7 @@ class Branches:
         self._can_be_bad: dict[str, bool] = {}
         self._watched = {name for step in graph.steps for name in _watched(step)}
         self._unknown: set[str] = set()
-        """Steps whose success follows from nothing but their own outcome."""
+        """Steps whose success cannot be derived from other facts."""
         for number in order:
             step = graph.steps[number]
             self._needs[step.id] = self._needed(step)

@@ -107,7 +107,7 @@ class Types:
             return
         items = self.of(step.map)
         if not schema.fits(items, LIST):
-            yield "/map", f"a map goes over a list, but this is {schema.words(items)}"
+            yield "/map", f"a map needs a list, but this is {schema.words(items)}"
         elif step.item is not None:
             wanted, item = parameters.get(step.item, {}), schema.item(items)
             if not schema.fits(item, wanted):

@@ -1,4 +1,4 @@
-"""Jobs that are HTTP requests: a template is filled with an execution's arguments and sent; the answer decides."""
+"""Jobs that are HTTP requests: a template is filled with the arguments and sent; the answer decides the outcome."""
 
 from __future__ import annotations
 

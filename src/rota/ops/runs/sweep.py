@@ -44,9 +44,9 @@ class _Seen(msgspec.Struct, frozen=True, array_like=True):
 
 
 def sweep(tx: Tx, early_s: float = 0.0) -> list[str]:
-    """Looks at some runs whose time has come, or comes within `early_s`; returns the one that it repaired, if any.
+    """Checks some runs whose `look_at` is due, or is due within `early_s`; returns the run that it repaired, if any.
 
-    It never waits for the row of a run: these runs are of different depths, and others lock the deepest first.
+    Never waits for the row of a run: these runs have different depths, and other transactions lock the deepest first.
     """
     due = tx.records("runs_to_look_at", Run, until=tx.now + round(early_s * MICROSECONDS), most=MOST)
     runs = list(_bounded(due))

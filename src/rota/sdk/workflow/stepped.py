@@ -170,7 +170,7 @@ def _items(build: Build, items: Any) -> Template:
     if type(items) is Value:
         return template_of(items, build, "the items of the map")
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        build.refuse(f"a map goes over a list, not over {items!r}")
+        build.refuse(f"a map needs a list, not {items!r}")
     return template_of(items if isinstance(items, set | frozenset) else list(items), build, "the items of the map")
 
 

@@ -223,9 +223,9 @@ class Workflow(Stepped[P, T]):
             return self._made[0]
 
     def _graph_or_problems(self) -> Graph | list[WorkflowError]:
-        """The graph, or everything that the first of three checks finds: of the source, while it is made, of the graph.
+        """The graph, or all problems of the first check that finds any: of the source, of the build, of the graph.
 
-        A later check would report what follows from the problems of an earlier one.
+        Later checks are skipped: they would report consequences of the same problems.
         """
         if found := self._source.problems():
             return found
