@@ -24,7 +24,7 @@ from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
 NEWS_S = 1.0
-""""No schedule waits" is cached for this long. `wake_forgotten` wakes a schedule that began to wait since."""
+"""The absence of waiting schedules is cached this long. `wake_forgotten` wakes one that began to wait since."""
 MOST = 500
 
 

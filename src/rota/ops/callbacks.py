@@ -25,7 +25,7 @@ from rota.store.port import Tx
 ACTOR = "callback"
 QUEUE = "_callbacks"
 KNOWN_S = 1.0
-""""No callback is open" is cached for this long. `call_forgotten` finds callbacks that were opened since."""
+"""The absence of open callbacks is cached this long. `call_forgotten` finds those that were opened since."""
 FORGOTTEN_S = 600.0
 """`call_forgotten` ignores older executions: a callback is missed only if it was opened within `KNOWN_S` of the end."""
 MOST = 500
