@@ -96,7 +96,7 @@ MOST_ROUNDS = 20
 
 
 class Measured:
-    """What has been measured so far."""
+    """The measurements so far."""
 
     def __init__(self, size: Size, where: Site) -> None:
         self._size = size
@@ -189,7 +189,7 @@ def _peers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
 
 
 def say(text: str) -> None:
-    """Progress, apart from the results."""
+    """Prints progress on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -26,7 +26,7 @@ def nothing() -> None:
 
 
 def pool() -> ProcessPoolExecutor:
-    """As many processes as a worker would have, started anew as those are, and warm."""
+    """A warm pool with as many processes as a worker would have, spawned as those are."""
     pool = ProcessPoolExecutor(max(2, os.cpu_count() or 2), get_context("spawn"))
     for ready in [pool.submit(nothing) for _ in range(AT_ONCE)]:
         ready.result()
@@ -47,7 +47,7 @@ def medians_ms(acts: Mapping[str, Act], count: int) -> dict[str, float]:
 
 @contextlib.contextmanager
 def act(kind: str) -> Iterator[Act]:
-    """One of a kind, to be done again and again."""
+    """A function that does the work of one kind of executor once."""
     match kind:
         case "process":
             with pool() as processes:
@@ -60,7 +60,7 @@ def act(kind: str) -> Iterator[Act]:
 
 
 def per_s(kind: str, count: int) -> float:
-    """How many of a kind in a second, with as many at once as do best."""
+    """Calls per second of one kind, with the number at once that is fastest."""
     match kind:
         case "process":
             with pool() as processes:

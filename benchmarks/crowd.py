@@ -54,7 +54,7 @@ def _asleep(database: Database, tree: Tree, size: Size) -> Samples:
         time.sleep(LOOK_S)
     yield "crowd_beat", max(ages) * 1e3
     if database.count("running") < size.crowd:
-        raise Stalled("some woke up while they were looked at")
+        raise Stalled("some woke up during the measurement")
 
 
 def fleet(site: Site, size: Size) -> Samples:
@@ -66,14 +66,14 @@ def fleet(site: Site, size: Size) -> Samples:
             if server is not None:
                 yield f"fleet_{name}_server_cpu", server * 100
             yield f"fleet_{name}_oldest", database.oldest_beat_s() * 1e3
-        # Apart, because writing every statement to a log costs more than the statements.
+        # In a separate run, because writing every statement to a log costs more than the statements.
         with site.fresh() as database, _herds(database, size, name, trace=True):
             yield f"fleet_{name}_statements", statements_per_s(database, size.fleet_s / 2)
 
 
 @contextlib.contextmanager
 def _herds(database: Database, size: Size, what: str, *, trace: bool) -> Iterator[list[Tree]]:
-    """Processes that have registered so many workers between them, once all of them are there."""
+    """Starts processes that together register `size.fleet` workers, and waits until all are registered."""
     environment = {"ROTA_URL": database.url, "PYTHONPATH": str(ROOT)}
     if trace:
         environment |= database.traced() | {"BENCHMARKS_PROBE": str(database.folder / "probe")}

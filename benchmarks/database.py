@@ -1,4 +1,4 @@
-"""One database under measurement: its app, its workers, and what is really in it."""
+"""One database under measurement: its app, its workers, and its rows."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class Database(ABC):
 
     @abstractmethod
     def settle(self) -> None:
-        """Writes back what is only in the log, so that what is measured next does not pay for what came before."""
+        """Writes a checkpoint, so that the next measurement does not pay for earlier writes."""
 
     @abstractmethod
     def remember(self, total: int) -> None:
-        """Copies a finished execution under older ids until there are so many: a realistic history."""
+        """Copies a finished execution under older ids until the history has this many."""
 
     # --- What is measured ---
 
@@ -123,7 +123,7 @@ class Database(ABC):
 
     @abstractmethod
     def statements(self) -> int:
-        """Statements counted so far, apart from what only frames a transaction."""
+        """Statements counted so far, without BEGIN, COMMIT and the like."""
 
     def _have_joined(self, tree: Tree, expected: int) -> bool:
         if not tree.is_running:

@@ -13,7 +13,7 @@ LAST = 100
 
 
 class PostgresDatabase(Database):
-    """Beside others on the same server, which one at a time are measured."""
+    """One of several databases on the same server, which are measured one at a time."""
 
     processes = 2
     final = "final = 1"
@@ -48,7 +48,7 @@ class PostgresDatabase(Database):
         self.server.settle(self.name)
 
     def remember(self, total: int) -> None:
-        """Vacuumed, as a past of days would be: otherwise autovacuum would do that during the measurement."""
+        """Also vacuums the tables: otherwise autovacuum would do that during the measurement."""
         have = self.count("finished")
         for table in ("execution", "finished"):
             others = ", ".join(str(row[0]) for row in self.rows(_COLUMNS, table))
@@ -69,7 +69,7 @@ class PostgresDatabase(Database):
 
 
 class PostgresDrain(Drain):
-    """Counting rows again and again would load the server that is measured. So only the last hundred are looked for,
+    """Counting rows repeatedly would load the server that is measured. So only the last hundred are looked for,
     by their ids, and when they have ended the rate is read from the times that all of them were recorded with."""
 
     def __init__(self, database: PostgresDatabase, count: int, limit_s: float) -> None:
@@ -90,7 +90,7 @@ class PostgresDrain(Drain):
         first = max(1, round(RAMP * self._count))
         began, stopped = (int(cast(int, time)) for time in ended.rows(_TIMES, self._since, first, self._count)[0])
         if stopped <= began:
-            raise Stalled(f"{self._count} executions ended at one instant: too few to tell a rate")
+            raise Stalled(f"{self._count} executions ended at one instant: too few for a rate")
         return (self._count - first) / ((stopped - began) / 1e6)
 
 

@@ -33,7 +33,7 @@ class SqliteDatabase(Database):
         return int(self._reader.execute(text).fetchone()[0])
 
     def ended(self) -> int:
-        """Counts only the rows since the last call. Attempts that were given back, as by a drain, are no ends."""
+        """Counts only the rows since the last call. Attempts that were given back, as by a drain, are not ends."""
         found, last = self._reader.execute(_ENDED, (self._counted_to,)).fetchone()
         self._ended += found
         self._counted_to = max(last, self._counted_to)

@@ -12,7 +12,7 @@ VARIABLE = "BENCHMARKS_HTTP"
 """The environment variable with the address that the request goes to."""
 APP = "benchmarks.errands:app"
 KINDS = {"async": 1.0, "thread": 1.0, "process": 0.2, "command": 0.05, "http": 0.1}
-"""The executors, and how many executions each is given, as a part of what the fastest is given."""
+"""The executors, and the number of executions that each is given, as a share of that of the fastest one."""
 BY_HAND = ("process", "command", "http")
 NOWHERE = "http://127.0.0.1:9/"
 LINE = "x" * 99
@@ -64,7 +64,7 @@ def build(url: str | None = None) -> Errands:
 
 
 def flooding(count: str) -> list[str]:
-    """The command that writes so many bytes, in lines of a hundred."""
+    """The command that writes this many bytes, in lines of a hundred."""
     return ["sh", "-c", 'yes "$0" | head -c "$1"', LINE, count]
 
 

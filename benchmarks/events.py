@@ -117,7 +117,7 @@ def _upkeep(store: Store) -> None:
 
 @contextlib.contextmanager
 def _app(site: Site, subscribers: int) -> Iterator[tuple[App, Store]]:
-    """An app whose deploy is in force, with so many jobs that subscribe."""
+    """An app whose deploy is in force, with this many jobs that subscribe."""
     with site.fresh() as database:
         app = App("events", url=database.url)
         for number in range(subscribers):

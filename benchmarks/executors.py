@@ -1,4 +1,4 @@
-"""What it costs to run nothing: in a task, a thread, a process, as a command and as a request, and by hand."""
+"""The cost of a no-op: in a task, a thread, a process, as a command and as a request, and by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.daemons import LOCALHOST, free_port
 
 START_S = 30.0
 FEWEST = 300
-"""More than run at once, so that not all are written down at one instant."""
+"""More than run at once, so that their ends are not all recorded at one instant."""
 MEGA = 1_000_000
 
 
@@ -43,7 +43,8 @@ def kinds(site: Site, size: Size) -> Samples:
 
 
 def _turns(jobs: Errands, size: Size) -> Samples:
-    """One by one from `enqueue` to `result`. What an executor takes is by how much that is longer than for a task."""
+    """The time from `enqueue` to `result`, one by one. The cost of an executor is that time minus the time of an async
+    task."""
     acts = {kind: functools.partial(_done, job, size) for kind, job in jobs.kinds.items()}
     found = byhand.medians_ms({"async": acts["async"], "thread": acts["thread"]}, size.turns)
     yield "async_each", found["async"]
@@ -57,7 +58,7 @@ def _turns(jobs: Errands, size: Size) -> Samples:
 
 
 def spoken(site: Site, size: Size) -> Samples:
-    """What it costs to keep what jobs write."""
+    """The cost of storing the output of jobs."""
     silent = _drained(site, size, "async", size.errands)
     talking = _drained(site, size, "talk", max(FEWEST, size.errands // 5))
     yield "talk_rate", talking
@@ -104,7 +105,7 @@ def _answering(site: Site) -> Iterator[None]:
     port = free_port()
     command = [sys.executable, "-m", "benchmarks.answering", str(port)]
     with site.new_folder("http-") as folder, started(command, {"PYTHONPATH": str(ROOT)}, folder / "log"):
-        until(lambda: listens(port), "the server that is asked", START_S)
+        until(lambda: listens(port), "the server for requests", START_S)
         os.environ[VARIABLE] = f"http://{LOCALHOST}:{port}/"
         try:
             yield

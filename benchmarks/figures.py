@@ -1,4 +1,4 @@
-"""Every figure there is: what it means, its floor, its aim, and Rota's figure that a peer's is held against."""
+"""All figures: what each means, its floor, its aim, and for a peer the figure of Rota that it is compared with."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _executors(size: Size) -> list[Figure]:
     for kind in KINDS:
         figures.append(each(f"{kind}_each", f"nothing, {kind}: enqueue to result", "kinds"))
         if kind in BY_HAND:
-            figures.append(each(f"{kind}_over", f"nothing, {kind}: by so much longer than async", "kinds"))
+            figures.append(each(f"{kind}_over", f"nothing, {kind}: time above async", "kinds"))
             figures.append(each(f"hand_{kind}_each", f"nothing, {kind}: by hand", "kinds", f"{kind}_over"))
         figures.append(rate(f"{kind}_rate", f"nothing, {kind}: drain", "kinds"))
         if kind in BY_HAND:

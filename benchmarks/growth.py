@@ -1,7 +1,7 @@
 """The same work on databases that hold much more: each is compared with an empty one measured just before it.
 
 Two speeds are compared. `drain` is a worker as users run it. `cycle` is the store alone: a hundred executions
-are enqueued, claimed and ended in one transaction, so that what lies in the database stays the same meanwhile.
+are enqueued, claimed and ended in one transaction, so that the number of rows in the database stays the same meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.herd beats|idle COUNT`: so many workers without processes of their own, until it is ended.
+"""`python -m benchmarks.herd beats|idle COUNT`: COUNT workers that share this process, until it is ended.
 
-Each has a heart, as if it were alone on its machine; `idle` ones also look for work as a worker's child does. They
-share this process's connections, which is where the comparison with so many machines ends.
+Each has a heart, as if it were alone on its machine; `idle` ones also look for work as a worker's child does. Unlike
+workers on separate machines, they share the connections of this process.
 """
 
 from __future__ import annotations

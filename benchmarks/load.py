@@ -35,7 +35,7 @@ def half(site: Site, size: Size) -> Samples:
 
 
 def _come(database: Database, per_s: float, size: Size) -> tuple[int, float]:
-    """Enqueues every 10 ms what has become due at this rate. Every so manieth has its delay kept, evenly spread."""
+    """Enqueues every 10 ms as many as this rate asks for. Keeps the delays of `size.samples` of them, evenly spread."""
     wanted = max(1, round(per_s * size.half_s))
     step = max(1, wanted // size.samples)
     began, sent = time.perf_counter(), 0
@@ -54,7 +54,7 @@ def _come(database: Database, per_s: float, size: Size) -> tuple[int, float]:
 
 
 def priority(site: Site, size: Size) -> Samples:
-    """How soon a high-priority execution starts that arrives while the workers have more to do than they can."""
+    """How soon a high-priority execution starts if it arrives while the workers have a backlog."""
     with site.fresh() as database:
         database.fill(size.busy)
         database.settle()
@@ -76,8 +76,8 @@ def priority(site: Site, size: Size) -> Samples:
 def snapshot(site: Site, size: Size) -> Samples:
     """Enqueue and drain together, first freely, then while another session holds a snapshot.
 
-    What is deleted meanwhile cannot be tidied away, because the session might still want to see it. The rate with the
-    snapshot is that of the last quarter, when most of it has piled up.
+    Vacuum cannot remove rows that are deleted meanwhile, because the snapshot may still read them. The rate with the
+    snapshot is that of the last quarter, when most dead rows have piled up.
     """
     if site.server is None:
         return
@@ -96,7 +96,7 @@ def snapshot(site: Site, size: Size) -> Samples:
 
 @contextlib.contextmanager
 def _fed(database: Database) -> Iterator[Callable[[float], float]]:
-    """A thread keeps a stock ahead of the workers; yields a function that tells the rate of so many seconds."""
+    """A thread keeps a backlog ahead of the workers; yields a function that measures the rate over some seconds."""
     fed, stop = 0, threading.Event()
 
     def feed() -> None:
@@ -122,8 +122,8 @@ def _fed(database: Database) -> Iterator[Callable[[float], float]]:
     finally:
         stop.set()
         feeder.join()
-    until(lambda: database.probe.count() >= fed, "the last of what was fed", 60)
-    until(lambda: database.count("finished") >= fed, "the last end of what was fed", 60)
+    until(lambda: database.probe.count() >= fed, "the last execution that was fed", 60)
+    until(lambda: database.count("finished") >= fed, "the end of the last execution that was fed", 60)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from rota.sdk.run import Run
 
 PACE_S = 0.02
 FEWEST = 3
-"""Arrivals beside a map, or a percentile of them would mean nothing."""
+"""The fewest arrivals beside a map: with fewer, a percentile would mean nothing."""
 WARM = 3
 
 

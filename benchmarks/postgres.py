@@ -32,7 +32,7 @@ SETTINGS: dict[str, Setting] = {
 }
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 FLUSHED_S = 0.2
-# Statements that only frame others, as they are left out for SQLite. One that asks for something as well does count.
+# BEGIN, COMMIT and the like are not counted, as on SQLite, unless the statement also queries something.
 _FRAME = r"(?!(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)[^;]*;?$)"
 
 
@@ -71,7 +71,7 @@ class Server:
         return psycopg.connect(self._server.url(database, "postgres"), autocommit=True)
 
     def settle(self, database: str) -> None:
-        """As a server is that has lived a while: with statistics, and nothing left to be written back.
+        """Vacuums, analyses and checkpoints, so that the server is like one that has run for a while.
 
         Without statistics a peer's drain of 110,000 was two to three times slower than that of 60,000.
         """
@@ -92,7 +92,7 @@ class Server:
         self._server.execute(command.format(sql.Identifier(database)))
 
     def statements(self, database: str) -> int:
-        """How many statements were logged for `database` so far, apart from what only frames a transaction."""
+        """How many statements were logged for `database` so far, without BEGIN, COMMIT and the like."""
         time.sleep(FLUSHED_S)
         pattern = rf"^{re.escape(database)}\|LOG:  (?:statement|execute [^:]*): \s*{_FRAME}"
         return len(re.findall(pattern, self._server.log(), re.MULTILINE | re.IGNORECASE))

@@ -96,7 +96,7 @@ def started(command: Sequence[str], environment: Mapping[str, str], log: Path) -
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=os.environ | {"ROTA_DUMPABLE": "1"} | dict(environment),  # Or only root could measure its memory.
+            env=os.environ | {"ROTA_DUMPABLE": "1"} | dict(environment),  # Otherwise only root can measure it.
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,4 +1,4 @@
-"""What one round of a section is, apart from the growth and the peers, which have files of their own."""
+"""One round of each section, except those of growth, peers and others that have files of their own."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def idle(site: Site, size: Size) -> Samples:
 
 
 def single(database: Database, threads: int, seconds: float) -> float:
-    """Enqueues per second, one by one, from so many threads."""
+    """Enqueues per second, one by one, from this many threads."""
     counts = [0] * threads
     gate = threading.Barrier(threads + 1)
 
@@ -116,7 +116,7 @@ def single(database: Database, threads: int, seconds: float) -> float:
 
 
 def drained(database: Database, count: int, limit_s: float, concurrency: int | None = None) -> float:
-    """Enqueues so many no-op jobs, then lets one worker end them; returns how many per second."""
+    """Enqueues this many no-op jobs, then lets one worker end them; returns how many per second."""
     database.fill(count)
     return _drained(database, count, limit_s, concurrency)
 

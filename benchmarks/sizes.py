@@ -10,7 +10,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     rounds: int
     slow_rounds: int
-    """Of what takes long, or hardly varies."""
+    """Of sections that take long or hardly vary."""
     raw_s: float
     bulk: tuple[int, int]
     single_s: float
@@ -22,9 +22,9 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float
     half_s: float
     samples: int
-    """Delays that are kept of those that come at half of the rate."""
+    """Delays that are kept of the executions that arrive at half of the drain rate."""
     busy: int
-    """What keeps the workers busy while the urgent arrive."""
+    """The backlog that keeps the workers busy while high-priority executions arrive."""
     arrivals: int
     free_s: float
     snapshot_s: float
@@ -33,7 +33,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     fleet: int
     fleet_s: float
     turns: int
-    """How often each executor runs nothing, one after another."""
+    """No-ops that each executor runs one after another."""
     errands: int
     """How many the fastest executor is given at once."""
     flood_mb: int
@@ -73,7 +73,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     """Executions that have ended, of which the dashboard shows some."""
     budget_s: float = 500.0
-    """After so long no further round is begun."""
+    """After this time no further round is begun."""
     limit_s: float = 120.0
     """How long any one wait may take before its section is given up."""
 

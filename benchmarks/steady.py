@@ -15,7 +15,7 @@ class Stalled(Exception):
 
 
 def rate(count: Callable[[], int], total: int, limit_s: float) -> float:
-    """How many per second `count` grows while it goes to `total`; the first tenth is the ramp and is left out."""
+    """How much `count` grows per second until it reaches `total`; the first tenth is the ramp and is left out."""
     began = time.perf_counter()
     start = (began, 0)
     while True:

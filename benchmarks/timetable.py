@@ -107,7 +107,7 @@ def herd(site: Site, size: Size) -> Samples:
 
 
 def _next(store: Store) -> int:
-    """A cheap look, unlike a count: that would be most of what is measured."""
+    """A cheap read. Counting rows would cost more than the work that is measured."""
     return store.read(upkeep.look, 60.0).next_tick_at or 0
 
 

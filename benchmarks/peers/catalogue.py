@@ -23,7 +23,8 @@ class Peer(NamedTuple):
         return f"{self.module}_{self.broker}"
 
     def section(self, kind: str) -> str:
-        """Where it is measured beside Rota on such a database; nowhere if that would compare two databases."""
+        """The section that compares it with Rota on this kind of database; empty if the peer keeps its jobs in another
+        kind."""
         if self.broker in BROKERS:
             return "brokers"
         return "peers" if self.broker == kind else ""
@@ -48,7 +49,7 @@ PREFORK = (Peer("celery", "redis"), Peer("rq", "redis"))
 
 
 class Orchestrator(NamedTuple):
-    """A peer that runs workflows. `share` is how much it is given of what Rota is given."""
+    """A peer that runs workflows. `share` is the part of Rota's steps that it is given."""
 
     name: str
     module: str

@@ -1,4 +1,4 @@
-"""Celery on Redis or RabbitMQ: two processes, no results kept, and no talk between workers."""
+"""Celery on Redis or RabbitMQ: two processes, no results kept, and no gossip between workers."""
 
 from __future__ import annotations
 

@@ -5,23 +5,23 @@
     single COUNT    enqueues one by one
     bulk COUNT      enqueues many at a time
     paced COUNT     enqueues one every 20 ms, each with the time
-    commands COUNT  enqueues one by one what runs a command
+    commands COUNT  enqueues tasks that run a command, one by one
     turns COUNT         enqueues the next when the last has run, and prints the median of the milliseconds
     command_turns COUNT the same for what runs a command
-    chain COUNT     runs so many steps one after the other
-    fan COUNT       runs so many side by side, and one that takes their results
-    many COUNT      runs so many workflows of three steps at once
+    chain COUNT     runs COUNT steps one after the other
+    fan COUNT       runs COUNT steps side by side, and one that takes their results
+    many COUNT      runs COUNT workflows of three steps at once
 
 All but the first two and the turns print the seconds that it took. PEER is a module of this folder with these names:
 
     COMMAND         what starts a worker, in the folder of the environment's programs
     PROCESSES       how many times it is started, if one start is not two worker processes already
-    SHARE           how many it is given, as a part of what Rota is given; a slow one would take too long
+    SHARE           the part of Rota's jobs that it is given; a slow peer would take too long with all
     enqueue         takes pairs of a number and a time
     enqueue_bulk    the same for all at once, if there is such a way
-    enqueue_commands  takes as many of anything, if the peer is to be compared by that
+    enqueue_commands  enqueues as many tasks that run a command as it gets items; optional
     setup           prepares an empty database, if that is needed
-    ENDED           counts in the database what was done, if that is kept
+    ENDED           the statement that counts ended jobs, if the database keeps them
 
 One that runs workflows has the functions `chain`, `fan` and `many` instead.
 """

@@ -1,4 +1,4 @@
-"""Rota and the peers in turns, with the same task on the same machine: only the ratio means something."""
+"""Rota and the peers in turns, with the same task on the same machine: only the ratio is meaningful."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def brokers(site: Site, size: Size) -> Samples:
 
 
 def timers(site: Site, size: Size) -> Samples:
-    """Schedulers that keep their timers in memory, with as many as they are used with."""
+    """Schedulers that keep their timers in memory, with at most `MOST_TIMERS` of them."""
     command = [
         PYTHON,
         "-m",

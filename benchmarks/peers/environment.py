@@ -1,4 +1,4 @@
-"""The environments that the peers are installed in, apart from Rota's."""
+"""The environments that the peers are installed in, separate from Rota's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that run each task in a process: the same nothing, one after another and many at once."""
+"""Peers that run each task in a process: the same no-op, one after another and many at once."""
 
 from __future__ import annotations
 

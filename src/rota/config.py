@@ -71,7 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_log_bytes: int = 16 * 1024 * 1024
     """The most that is kept of the log of one attempt: 100,000 lines of 120 characters."""
     retention_days: int = 30
-    """How many days ended executions are kept, unless their namespace has its own retention; 0 is for ever."""
+    """How many days ended executions are kept, unless their namespace has its own retention; 0 means forever."""
     allowed_hosts: tuple[str, ...] = ()
     """The names by which clients may call a server that has tokens; none means any name."""
     public_url: str | None = None

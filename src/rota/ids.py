@@ -47,7 +47,7 @@ class IdSource:
             # Milliseconds and sequence are one counter, which is never behind the clock and always increases.
             first = max(self._last + 1, now)
             self._last = first + count - 1
-        # Sixteen digits for each id, of which two bits say which variant of id this is.
+        # Sixteen digits for each id; two of their bits are the variant of the UUID.
         random = self._clock.random_bits(64 * count) & _repeated(_RANDOM, count) | _repeated(_VARIANT, count)
         return list(_texts(first, count, f"{random:0{16 * count}x}"))
 

@@ -17,7 +17,7 @@ handler answers the requests of HTTP jobs; none is ever sent. With `harness(app,
 `rota.approve(run)` and `rota.reject(run)` answer a step that waits for an answer; `advance` ends a sleep.
 With `harness(app, fakes={send: lambda to: "sent"})` a function of the test is called in place of a job.
 
-What differs from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
+The differences from a worker: one attempt runs at a time, in this process, also of a job with `isolation="process"`. So
 memory limits, timeouts, time slices, cancels of running attempts and crashes have no effect, and `ctx.transaction()`
 is refused, because the database in memory is not PostgreSQL. Commands are started for real.
 """
@@ -172,7 +172,7 @@ class Harness:
             if found is None:
                 return count, next_at
             ended, is_due = await self._run(found), False
-        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself for ever?")
+        raise AssertionError(f"still not idle after {MOST_ROUNDS} attempts: does a job enqueue itself forever?")
 
     def _turn(self, tx: Tx, ended: tuple[Finished, _Notes] | None, is_due: bool) -> tuple[Claim | None, int | None]:
         """Reports the ended attempt, does the chores and claims, in one transaction to save time."""
@@ -187,7 +187,7 @@ class Harness:
         chores = upkeep.look(tx, FOREVER_S, self._served, shards)
         while self._is_due(chores) and self._has_done_chores(tx, shards):
             chores = upkeep.look(tx, FOREVER_S, self._served, shards)
-        # A map that waits for its last chunk is looked at after each attempt, and not by the clock.
+        # A map that waits for its last chunk is checked after each attempt, not by the clock.
         times = [at for at in self._times(chores) if at > chores.now or at != chores.next_run_at]
         next_at = min(times, default=None)
         if not chores.ready:
@@ -325,7 +325,7 @@ class _Notes:
 def _by_name(app: App, fakes: Fakes) -> dict[str, Callable[..., Any]]:
     named = {job.name if isinstance(job, Job) else job: function for job, function in fakes.items()}
     if unknown := sorted(named.keys() - app.jobs.keys()):
-        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is no job of app {app.name!r}")
+        raise DefinitionError(f"fakes= names {unknown[0]!r}, which is not a job of app {app.name!r}")
     return named
 
 

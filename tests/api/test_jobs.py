@@ -14,8 +14,8 @@ from rota.domain.status import Status
 from rota.ops import deploy as deploys
 from rota.ops.fleet import Newcomer, join
 from rota.sdk.app import registry_of
-from rota.store.definition_reader import Standing
-from rota.views.job_detail import standing
+from rota.store.definition_reader import RecentExecution
+from rota.views.job_detail import job_status
 from tests.api.server import Server, code
 from tests.support.world import World
 
@@ -304,15 +304,15 @@ async def test_an_idempotency_key_makes_one_job(client: httpx.AsyncClient) -> No
 def test_statuses() -> None:
     """The status of a job by its newest executions."""
 
-    def of(*statuses: str) -> list[Standing]:
-        return [Standing(str(at), Status(status), "", None, None) for at, status in enumerate(statuses)]
+    def of(*statuses: str) -> list[RecentExecution]:
+        return [RecentExecution(str(at), Status(status), "", None, None) for at, status in enumerate(statuses)]
 
-    assert standing("paused", of("queued"), has_tick=True)[0] == "paused"
-    assert standing("active", of("queued", "running"), has_tick=True)[0] == "running"
-    assert standing("active", of("success", "retrying"), has_tick=True)[0] == "retrying"
-    assert standing("active", of("failed"), has_tick=True)[0] == "scheduled"
-    assert standing("active", of("failed", "success"), has_tick=False)[0] == "failed"
-    assert standing("active", [], has_tick=False) == ("active", None)
+    assert job_status("paused", of("queued"), has_tick=True)[0] == "paused"
+    assert job_status("active", of("queued", "running"), has_tick=True)[0] == "running"
+    assert job_status("active", of("success", "retrying"), has_tick=True)[0] == "retrying"
+    assert job_status("active", of("failed"), has_tick=True)[0] == "scheduled"
+    assert job_status("active", of("failed", "success"), has_tick=False)[0] == "failed"
+    assert job_status("active", [], has_tick=False) == ("active", None)
 
 
 async def test_case_the_last_outcomes_are_listed_on_demand(server: Server, client: httpx.AsyncClient) -> None:

@@ -58,7 +58,7 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
     seed.store.transact(job_pauses.pause, "default", "shop", "fail", "rota", "3 executions in a row have failed")
     while (answer := verdicts(shell("doctor", "--json", env=MISSPELT)))["leases"][0] == "ok":
         pass
-    assert answer["settings"] == ("warn", "ROTA_LAESE_S is no setting")
+    assert answer["settings"] == ("warn", "ROTA_LAESE_S is not a setting")
     (advice,) = [row["advice"] for row in shell("doctor", "--json", env=MISSPELT).rows if row["verdict"] == "warn"][:1]
     assert advice == "did you mean ROTA_LEASE_S?"
     assert answer["versions"][0] == "warn"

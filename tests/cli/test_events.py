@@ -63,7 +63,7 @@ def test_the_list(shell: Shell, scene: Scene) -> None:
     ]
     assert [row["eventId"] for row in json.loads(shell.ok("events", "--before", two, "--json").out)] == [one]
     assert json.loads(shell.ok("events", "--subject", "A-2", "--json").out) == []
-    assert "'zz' is no id" in shell.refused("events", "--before", "zz")
+    assert "'zz' is not an id" in shell.refused("events", "--before", "zz")
 
 
 def test_show_says_what_an_event_started(shell: Shell, scene: Scene) -> None:

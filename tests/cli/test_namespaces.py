@@ -15,7 +15,7 @@ def test_namespaces_are_listed_with_their_retention(shell: Shell, seed: Seed) ->
     assert answer.rows == [{"name": "default", "retention": None, "hasOwnRetention": False, "quotas": {}}]
     assert shell("namespaces", env={"ROTA_RETENTION_DAYS": "0"}).out.splitlines()[1].split(maxsplit=1) == [
         "default",
-        "for ever (the setting retention_days)",
+        "forever (the setting retention_days)",
     ]
 
 

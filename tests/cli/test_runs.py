@@ -473,7 +473,7 @@ def test_retries_that_are_refused(shell: Shell, stage: Stage) -> None:
     assert "wait for its end, or cancel it first" in shell.refused("run", "retry", opened, code=1)
     plain = shell.ok("enqueue", "echo").out.strip()
     for words in (["show"], ["pause"], ["resume"], ["cancel"], ["watch"], ["graph"], ["retry"]):
-        assert "which is no workflow" in shell.refused("run", *words, plain)
+        assert "which is not a workflow" in shell.refused("run", *words, plain)
     stage.work()
 
 

@@ -311,10 +311,10 @@ def test_the_ledger_tells_what_it_cannot_know(shell: Shell, seed: Seed) -> None:
     set_back(seed, "daily", 3 * DAY)
     answer = shell.ok("schedules", "ticks", "daily", "--from", "30d", "--missed")
     assert answer.err.startswith("no ticks in that time\n3 ticks since ")
-    assert "not looked at yet: is a worker running?\n" in answer.err
+    assert "not decided yet: is a worker running?\n" in answer.err
     assert "schedule daily was made at" in answer.err
     fire(seed)
-    assert "not looked at yet" not in shell.ok("schedules", "ticks", "daily").err
+    assert "not decided yet" not in shell.ok("schedules", "ticks", "daily").err
 
 
 def test_an_execution_that_has_not_ended_is_not_called_a_success(shell: Shell, seed: Seed) -> None:

@@ -58,7 +58,7 @@ def test_a_worker_warns_of_misspelt_settings_and_of_an_app_without_jobs(shell: S
         log += process.stderr.readline()
     process.send_signal(signal.SIGTERM)
     _, rest = process.communicate(timeout=HANG_S)
-    warning = "in the environment: ROTA_CONCURENCY is no setting, did you mean ROTA_CONCURRENCY?"
+    warning = "in the environment: ROTA_CONCURENCY is not a setting, did you mean ROTA_CONCURRENCY?"
     assert (log + rest).count(warning) == 1
 
 

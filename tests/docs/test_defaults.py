@@ -322,7 +322,7 @@ SENTENCES = {
         "add parameters with a default",
         "A default that you do not give is not stored: the function's default at the time of the run applies",
         "the job with other defaults",
-        "To leave a default out and to give the same value",
+        "A call that omits a default",
         f"more than {payload.DEEPEST} levels",
         f"exponent beyond ±{payload.MOST_EXPONENT}",
         f"at most {ITEMS} in one call, with {mib(submission.MOST_BYTES)} of arguments",

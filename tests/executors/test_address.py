@@ -45,7 +45,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> Dialled:
 
 
 class Names:
-    """Stands for the name service: each lookup takes the next answer, the last one for ever."""
+    """Stands for the name service: each lookup takes the next answer, the last one forever."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.asked: list[object] = []

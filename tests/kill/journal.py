@@ -23,7 +23,7 @@ class Word(StrEnum):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A ticket names one enqueue for ever. `id` is what Rota answered; None means that the call is about to be made."""
+    """A ticket names one enqueue forever. `id` is what Rota answered; None means that the call is about to be made."""
 
     ticket: str
     keyed: bool

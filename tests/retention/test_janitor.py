@@ -165,4 +165,4 @@ async def test_an_unexpected_error_does_not_end_the_loop(
     await a_round(janitor)
     monkeypatch.setattr(retention, "policy", lambda *_: 1 / 0)
     assert await a_round(janitor) >= 0.9 * LOOK_S
-    assert "could not be looked after" in caplog.text
+    assert "retention failed" in caplog.text

@@ -250,7 +250,7 @@ class TestDays:
         again = stage.retry(id)
         stage.pause(again)
         self.pass_days(stage.world, keeper, 60)
-        assert self.drop(stage.world, keeper) == 1, "the execution that is no step"
+        assert self.drop(stage.world, keeper) == 1, "the execution that is not a step"
         stage.resume(again)
         stage.work()
         assert stage.result(again) == ["early", 149]

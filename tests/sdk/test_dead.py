@@ -98,7 +98,7 @@ def test_what_is_not_dead_is_passed_over(app: App, rota: Harness) -> None:
 
 def test_what_can_be_no_id_is_refused_before_anything_is_done(app: App, rota: Harness) -> None:
     ids = fail(app, rota, 2)
-    for wrong, message in (("zzz", "is no id"), (3, "is no id"), (ids[0][:-1], "is no id")):
+    for wrong, message in (("zzz", "is not an id"), (3, "is not an id"), (ids[0][:-1], "is not an id")):
         with pytest.raises(UnknownExecution, match=message):
             app.dead.replay([*ids, wrong])  # type: ignore[list-item]
         with pytest.raises(UnknownExecution, match=message):

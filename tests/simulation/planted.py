@@ -60,7 +60,7 @@ from tests.simulation.world import Scale
 
 MOST_SEEDS = 60
 IMPATIENT = Scale(limit_s=100.0)
-"""A bug may keep an execution for ever. Runs without bugs ended at most 54 seconds after the faults were healed."""
+"""A bug may keep an execution forever. Runs without bugs ended at most 54 seconds after the faults were healed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +411,7 @@ BUGS: tuple[Bug, ...] = (
         events=(Fault.BLACK_HOLE,),
     ),
     # The workers must live on: the executions of dead ones are rescued.
-    Bug("a claim whose reply was lost is kept for ever", _reconcile_removed, first=2, events=(Fault.DEAF,)),
+    Bug("a claim whose reply was lost is kept forever", _reconcile_removed, first=2, events=(Fault.DEAF,)),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
     Bug("late claims are not disowned", _late_claims_are_not_disowned, first=26),
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),

@@ -59,7 +59,7 @@ def account() -> Account:
 def run(command: Sequence[str | Path], folder: Path, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
     """Runs a command as the servers' account; the output is returned together with the exit code.
 
-    The output goes to a file: a daemon that the command leaves behind would keep a pipe open for ever.
+    The output goes to a file: a daemon that the command leaves behind would keep a pipe open forever.
     """
     servant = account()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:

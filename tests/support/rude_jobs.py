@@ -147,7 +147,7 @@ def _declare_late(app: App) -> None:
 
         @app.job(name=f"{prefix}says_farewell", isolation=isolation, retry=None)
         def says_farewell(ctx: Context) -> int:
-            """Registers an atexit handler, and leaves a thread for which the interpreter would wait for ever."""
+            """Registers an atexit handler, and leaves a thread for which the interpreter would wait forever."""
             from tests.support.jobs import note  # lazy: that declares these
 
             atexit.register(note, "farewell", ctx.id, ctx.fence, os.getpid())

@@ -140,7 +140,7 @@ async def test_sync_connections_are_refused_for_async_calls_and_vice_versa(shop:
         for connection in (caller.connection, caller.connection.cursor(), session.connection):
             with pytest.raises(DefinitionError, match=r"is async: use `await"):
                 shop.send.within(connection).enqueue("a")
-    with pytest.raises(DefinitionError, match=r"builtins.object is no connection"):
+    with pytest.raises(DefinitionError, match=r"builtins.object is not a connection"):
         await shop.send.within(object()).aenqueue("a")
 
 

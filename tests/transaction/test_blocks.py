@@ -84,7 +84,7 @@ def test_complete_accepts_a_cursor_of_the_block(shop: Shop) -> None:
 
 def test_an_object_that_is_no_connection_is_refused_with_a_clear_error(shop: Shop) -> None:
     ctx = shop.start(shop.send, "a")
-    with pytest.raises(DefinitionError, match="is no connection that Rota can work on"):
+    with pytest.raises(DefinitionError, match="is not a connection that Rota can work on"):
         ctx.complete(None, 7)
 
 

@@ -115,7 +115,7 @@ async def test_pipeline_mode_of_async_connections_is_refused(shop: Shop) -> None
 def test_an_object_that_is_no_connection_is_refused(shop: Shop) -> None:
     engine = sqlalchemy.create_engine(shop.url.replace("postgresql", "postgresql+psycopg", 1))
     for thing in (object(), "default", None, engine):
-        with pytest.raises(DefinitionError, match="is no connection that Rota can work on"):
+        with pytest.raises(DefinitionError, match="is not a connection that Rota can work on"):
             shop.send.within(thing).enqueue("a")
     engine.dispose()
 

@@ -166,7 +166,7 @@ CASES = {
         "transform.map(x.rows)",
         "this is integer",
     ),
-    "map over a text": ("transform.map('abc')  #!", "transform.map('abc')", "goes over a list"),
+    "map over a text": ("transform.map('abc')  #!", "transform.map('abc')", "needs a list"),
     "compared types": (
         "x = extract.step(day)\nwith when(x.rows > 'a'): send.step('a')  #!",
         "send.step('a')",

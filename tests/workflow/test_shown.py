@@ -411,7 +411,7 @@ def test_replay_repeats_a_run_without_a_failed_step_as_a_whole(etl: Stage) -> No
 
 def test_an_execution_that_is_no_run_is_refused(etl: Stage) -> None:
     id = etl.start("echo", {"x": 1})
-    with pytest.raises(UsageError, match="job echo, which is no workflow: `rota show"):
+    with pytest.raises(UsageError, match="job echo, which is not a workflow: `rota show"):
         read(etl, run.run, id)
     with pytest.raises(UnknownExecution):
         read(etl, run.run, etl.world.ids.new())

@@ -85,13 +85,13 @@ def test_lowered_templates_have_no_choices() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ({"$firts": []}, "an object with the keys $firts is no template"),
-        ({"$": "a", "x": 1}, "an object with the keys $, x is no template"),
+        ({"$firts": []}, "an object with the keys $firts is not a template"),
+        ({"$": "a", "x": 1}, "an object with the keys $, x is not a template"),
         ({"$": "a..b"}, "cannot be read"),
-        ({"$first": []}, "is no reference to a value"),
-        ({"$first": [1]}, "1 is no reference to a value"),
+        ({"$first": []}, "is not a reference to a value"),
+        ({"$first": [1]}, "1 is not a reference to a value"),
         ({"$default": [{"$": "a"}]}, "takes a list of two"),
-        ({"$default": [5, 6]}, "5 is no reference to a value"),
+        ({"$default": [5, 6]}, "5 is not a reference to a value"),
         ({"$outcomes": "a.b"}, "not the path a.b"),
         ({"$text": "on {day} {}", "x": 1}, "has no value for"),
         ({"$text": 5}, "takes a text, not a number"),
@@ -156,7 +156,7 @@ def test_condition_that_cannot_be_judged(one: dict[str, Any], message: str) -> N
     [
         ({}, "an object with one operator"),
         ({"eq": [1, 2], "ne": [1, 2]}, "an object with one operator"),
-        ({"like": [1, 2]}, "'like' is no operator"),
+        ({"like": [1, 2]}, "'like' is not an operator"),
         ({"eq": [1]}, "eq takes two values"),
         ({"all": []}, "all takes a list of conditions"),
         ({"not": [1]}, "an object with one operator"),

@@ -220,7 +220,7 @@ def test_several_open_approvals_must_be_named(stage: Stage) -> None:
         stage.answer(id)
     with pytest.raises(Conflict, match="step third has not been reached yet"):
         stage.answer(id, "third")
-    with pytest.raises(UsageError, match="step 'e' is no approval: its approvals are one, other, third"):
+    with pytest.raises(UsageError, match="step 'e' is not an approval: its approvals are one, other, third"):
         stage.answer(id, "e")
     with pytest.raises(UsageError, match="has no step 'x'"):
         stage.answer(id, "x")

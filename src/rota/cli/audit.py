@@ -18,7 +18,7 @@ MOST = 10_000
 @click.option("--action", metavar="NAME", help="Only this action, or all of a noun: queue.pause, or queue.")
 @click.option("--subject", metavar="NAME", help="Only changes of this thing.")
 @click.option("--since", type=past, metavar="TIME", help="Only changes since then: a time, or 2h.")
-@click.option("--limit", type=number(MOST), default=50, metavar="N", help="At most so many (50).")
+@click.option("--limit", type=number(MOST), default=50, metavar="N", help="How many rows at most (default: 50).")
 @json_option
 @with_database
 def audit(
@@ -42,7 +42,7 @@ def audit(
     found = database.read(views.entries, database.namespace, wanted)
     output.listing(found.items, _COLUMNS, as_json=as_json, empty="no change is recorded", spare=["address"])
     if found.has_more:
-        output.message("there are more: --limit or --since say which")
+        output.message("there are more: use --limit or --since")
 
 
 _COLUMNS: output.Columns[views.AuditEntry] = {

@@ -20,7 +20,7 @@ from rota.views import dead_letter as views
 from rota.views.execution import Replayed
 
 PAGE = 500
-_WHY_NOT = "it is none any more, or results that its run would keep are deleted: `rota run retry ID --from start`"
+_WHY_NOT = "it is no longer a dead letter, or results to keep are deleted: `rota run retry ID --from start`"
 
 
 reason_option = click.option(

@@ -84,7 +84,7 @@ def settings(database: Database) -> Iterator[Finding]:
     source = f", {FILE} and the environment" if Path(FILE).is_file() else " and the environment"
     yield ok(f"{masked(known.url)}, namespace {known.namespace} (from defaults{source})")
     for name, near in unknown_variables(os.environ).items():
-        yield warn(f"{name} is no setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
+        yield warn(f"{name} is not a setting", f"did you mean {near}?" if near else "check its spelling, or unset it")
 
 
 @check("schema")
@@ -247,7 +247,7 @@ def dead_letters(database: Database) -> Iterator[Finding]:
 def retention(database: Database) -> Iterator[Finding]:
     days = database.settings.retention_days
     found = database.read(retention_reader.history, days * DAY_S, PASS_NAME, GRACE + DAY)
-    kept = "for ever" if days == 0 else text.count(days, "day")
+    kept = "forever" if days == 0 else text.count(days, "day")
     oldest = "there is no history yet"
     if found.oldest_at is not None:
         oldest = f"the oldest is {duration.words(max(0, found.now - found.oldest_at) / MICROSECONDS)} old"

@@ -209,9 +209,9 @@ def partitions(database: Database) -> Iterator[Finding]:
     if found.strays >= MANY_STRAYS:
         # A few are normal: dead letters and executions with a long delay outlive their days.
         names = ", ".join(map(retention.day_name, found.stray_days[-MOST_SHOWN:]))
-        words = f"{found.strays:,} or more executions are in the default partition, of days such as {names}"
-        advice = "replay or discard dead letters; the rest goes with its retention"
-        yield warn(f"{words}: making a new partition takes long", advice)
+        words = f"the default partition has {found.strays:,} or more executions, of days such as {names}"
+        advice = "replay or discard dead letters; retention deletes the rest"
+        yield warn(f"{words}: creating a partition takes long", advice)
     if not missing and found.strays < MANY_STRAYS:
         days = f"{text.count(len(found.days), 'day')}, {sum(day > now for day in found.days)} of them ahead"
         yield ok(f"{days}; {text.count(found.strays, 'execution')} in the default partition")

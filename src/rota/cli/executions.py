@@ -122,8 +122,8 @@ def run_now(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
 def replay(database: Database, ids: tuple[str, ...], as_json: bool) -> None:
     """Run ended executions again, each as a new execution.
 
-    Prints the id of each new execution, which is linked to the old one. A dead letter is no longer one afterwards. Of a
-    run of a workflow, the steps that succeeded are kept, as by `rota run retry`.
+    Prints the id of each new execution, which is linked to the old one. A replayed dead letter is taken off the list.
+    Of a run of a workflow, the steps that succeeded are kept, as by `rota run retry`.
 
     \b
     rota replay 1a2b3c4d

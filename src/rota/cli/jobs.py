@@ -66,7 +66,7 @@ def resume(database: Database, job: str, app: str | None) -> None:
 
 
 def _depends_on(job: views.Job) -> str:
-    """The jobs that it depends on; in brackets which end counts if it is no success, and whether there was one."""
+    """The jobs that it depends on; in brackets which end counts if it is not a success, and whether there was one."""
     return ", ".join(_dependency(job, one) for one in job.depends_on)
 
 

@@ -101,7 +101,7 @@ def _change(text: str) -> tuple[str, float | None]:
 def _kept(kept: str) -> tuple[int | None, str]:
     """The retention in seconds and in words. 0 is refused, because it could mean `forever` or `not at all`."""
     if kept == "forever":
-        return FOREVER, "for ever"
+        return FOREVER, "forever"
     if kept == "default":
         return None, "for as long as the setting retention_days says"
     seconds = round(length(kept))
@@ -111,7 +111,7 @@ def _kept(kept: str) -> tuple[int | None, str]:
 
 
 def _words(one: views.Namespace) -> str:
-    text = duration.written(one.retention) if one.retention else "for ever"
+    text = duration.written(one.retention) if one.retention else "forever"
     return text if one.has_own_retention else f"{text} (the setting retention_days)"
 
 

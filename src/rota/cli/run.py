@@ -274,12 +274,12 @@ def _graph(view: View, namespace: str, part: str) -> tuple[Graph, str]:
     row = views.run_row(view, namespace, lookup.run_id(view, namespace, part))
     found = views.run_graph(view, row)
     if found is None:
-        raise UsageError(f"version {row.version} of workflow {row.job}, of which the run is, is not known any more")
+        raise UsageError(f"version {row.version} of workflow {row.job}, which the run has, is not known any more")
     return found, row.letters or UNDECIDED * len(found.steps)
 
 
 def _known(database: Database, part: str) -> str:
-    """The id of a run. An execution that is no run is refused."""
+    """The id of a run. An execution that is not a run is refused."""
     full = database.read(lookup.run_id, database.namespace, part)
     return database.read(views.run_row, database.namespace, full).id
 

@@ -37,9 +37,9 @@ class RunLog:
         self._loop = asyncio.get_running_loop()
         self._ended: list[str] = []
         self._logged = 0
-        """How many runs have come in this second."""
+        """How many runs have ended in this second."""
         self._left_out = 0
-        """How many of them are not logged."""
+        """How many of these runs are not logged."""
         self._task: asyncio.Task[None] | None = None
 
     def send(self, hints: Sequence[Hint]) -> None:

@@ -25,7 +25,7 @@ from rota.views.run import RunDetail
 from rota.views.step import PENDING, StepInfo
 
 WIDE = 140
-"""From this width on an error stands beside its step, below it otherwise."""
+"""On a terminal of at least this width an error is beside its step, otherwise below it."""
 LABEL = 15
 TOOK = 6
 INDENT = "  "
@@ -64,7 +64,7 @@ class Widths(msgspec.Struct, frozen=True):
 
 
 def lines(run: RunDetail, columns: int | None, most_steps: int | None = None) -> list[str]:
-    """`columns` is None without a terminal. With `most_steps` only so many steps are drawn, those that run first."""
+    """`columns` is None without a terminal. At most `most_steps` steps are drawn; those that run come first."""
     shown, left_out = _chosen(run.steps, most_steps)
     wide = columns or UNBOUNDED
     bar = 20 if columns is None else max(10, columns // 6 if columns >= WIDE else columns // 8)

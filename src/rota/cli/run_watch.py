@@ -37,7 +37,7 @@ def watch_run(database: Database, id: str, *, as_json: bool) -> Status:
 
 
 def _looks(database: Database, id: str) -> Iterator[RunDetail]:
-    """The run, again and again until it has ended."""
+    """Reads the run repeatedly until it has ended."""
     give_up_at: float | None = None
     while True:
         began = database.clock.monotonic()
@@ -128,7 +128,7 @@ class _Json:
 
 
 def _state(step: StepInfo) -> object:
-    """A step is printed again when this differs. Of a map, each tenth of its items is a difference."""
+    """A step is printed again when this value changes. For a map it changes with each tenth of its items."""
     if step.map is None or not step.map.width:
         return step.status
     about = step.map

@@ -102,7 +102,7 @@ def check(database: Database, settings: Settings, where: Listening) -> None:
 def bind(where: Listening) -> socket.socket:
     if where.uds is not None:
         bound = socket.socket(socket.AF_UNIX)
-        if Path(where.uds).is_socket():  # Of a server that was killed.
+        if Path(where.uds).is_socket():  # The socket of a server that was killed.
             Path(where.uds).unlink()
         mask = os.umask(0o177)
         try:
@@ -210,7 +210,7 @@ class _Crew:
                 self._start_another()
 
     def _start_another(self) -> None:
-        """Tries for some seconds: what killed a process may kill the next one, too."""
+        """Tries for some seconds: the next process may end for the same reason."""
         for pause_s in PAUSES_S:
             if pause_s:
                 threading.Event().wait(pause_s)

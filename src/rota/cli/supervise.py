@@ -96,7 +96,8 @@ def _warn_of_unknown_settings() -> None:
     """Without a warning, a misspelt setting would be ignored silently."""
     found = config.unknown_variables(os.environ)
     if found:
-        words = [f"{name} is no setting" + (f", did you mean {near}?" if near else "") for name, near in found.items()]
+        hints = {name: f", did you mean {near}?" if near else "" for name, near in found.items()}
+        words = [f"{name} is not a setting{hint}" for name, hint in hints.items()]
         logging.getLogger("rota.settings").warning("in the environment: %s", "; ".join(words))
 
 

@@ -127,7 +127,7 @@ def dev(
     rota dev shop:app
     rota dev --port 9000
     """
-    from rota.cli.beside import services, wait_for_stop  # lazy: as above
+    from rota.cli.dev_services import services, wait_for_stop  # lazy: as above
     from rota.cli.supervise import supervise  # lazy: as above
 
     settings = _settings(database, concurrency=concurrency, processes=processes)

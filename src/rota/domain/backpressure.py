@@ -10,5 +10,5 @@ def admits(depth: int, arriving: int, max_depth: int | None) -> bool:
 
 
 def retry_after_s(oldest_wait_s: float) -> float:
-    """A full queue passes its whole length in about the time its head has waited: a twentieth frees some room."""
+    """The queue drains in about the time that its oldest execution has waited. A twentieth of that frees some room."""
     return min(LONGEST_S, max(SHORTEST_S, round(oldest_wait_s / 20, 1)))

@@ -25,7 +25,7 @@ MOST_WAIT_S = 86_400.0
 UNTIL_CLOSED = 253_370_764_800 * MICROSECONDS
 """The next try of a breaker that an operator has opened: the year 9999, so it stays open until it is closed."""
 DOUBLINGS = 16
-"""The wait between probes grows to at most so many times the first wait."""
+"""The wait between probes grows to at most this many times the first wait."""
 
 
 class Breaker(msgspec.Struct, frozen=True, array_like=True):

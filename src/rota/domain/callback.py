@@ -9,12 +9,12 @@ from rota.domain.errors import DefinitionError
 from rota.domain.status import TERMINAL, Status
 
 APP, JOB = "_rota", "_callback"
-"""The job that calls back. Names with an underscore at the start of an app are Rota's own."""
+"""The job that calls back, in an app that is Rota's own."""
 ENDS: tuple[Status, ...] = tuple(sorted(TERMINAL))
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """As it is stored with an execution."""
+    """A callback as it is stored with an execution."""
 
     url: str
     on: tuple[Status, ...] = ENDS
@@ -33,7 +33,7 @@ def is_reserved(app: str) -> bool:
 
 
 def check_app(name: str) -> str:
-    """The name of an app in which callers may define jobs. In Rota's own a definition could use the signing job."""
+    """Refuses Rota's own app, in which a caller's definition could have its requests signed."""
     if is_reserved(name):
         raise DefinitionError(f"the app {name} has Rota's own jobs: choose another name")
     return names.check(name, "an app's name")

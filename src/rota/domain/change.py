@@ -13,7 +13,7 @@ from rota.domain.findings.finding import Subject
 
 
 class Kind(StrEnum):
-    """What was changed."""
+    """The kind of a change."""
 
     VERSION = "version"
     DEPLOY = "deploy"
@@ -31,7 +31,7 @@ _VERBS = {"pause": Kind.PAUSE, "resume": Kind.RESUME, "drain": Kind.DRAIN}
 _NOUNS = {"deploy": Kind.DEPLOY, "breaker": Kind.BREAKER}
 _SETTINGS = {"queue", "job", "schedule", "calendar", "namespace", "workflow", "template", "hook"}
 _DEFINING = {"job.create", "job.change", "workflow.apply"}
-"""If these register a version, that is shown instead."""
+"""If one of these actions registered a version, the version is shown instead of the action."""
 _WORDS = {
     "pause": "paused",
     "resume": "resumed",
@@ -69,7 +69,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_audit(id: int, at: int, actor: str, action: str, about: str, after: Any) -> Change | None:
-    """None for what changes no definition and stops nothing, such as a replay."""
+    """None for an action that changes no definition and stops nothing, such as a replay."""
     noun, _, verb = action.partition(".")
     kind = _VERBS.get(verb) or _NOUNS.get(noun) or (Kind.SETTING if noun in _SETTINGS else None)
     if kind is None:
@@ -90,7 +90,7 @@ def of_audit(id: int, at: int, actor: str, action: str, about: str, after: Any) 
 
 
 def merged(audited: Iterable[Change], versions: Sequence[Change], workers: Mapping[str, str]) -> list[Change]:
-    """Without what registered a version, and with the names of workers."""
+    """All changes, without the actions that registered one of the versions, and with the names of workers."""
     known = {(one.subject.app, one.subject.name, one.at) for one in versions}
     found = list(versions)
     for one in audited:

@@ -42,7 +42,7 @@ class Reach(msgspec.Struct, frozen=True):
 
 
 def reach(heads: Mapping[int, Head], most: int, ceiling: int = LAST_RANK) -> Reach:
-    """For a claim of at most so many rows from these lanes, and of none behind the ceiling."""
+    """For a claim of at most `most` rows from these lanes, none of them behind the ceiling."""
     if len(heads) == 1:
         return Reach(dict.fromkeys(heads, ceiling), [])
     known = sorted(chain.from_iterable([head.ranks for head in heads.values()]))

@@ -14,7 +14,7 @@ from rota.domain.trigger import Cron
 
 MOST_WARNINGS = 3
 YEAR_S = 366 * 86_400
-"""Within a year come all clock changes of a zone."""
+"""All clock changes of a zone occur within a year."""
 _TIMES = {"first": "once, the first time", "second": "once, the second time", "both": "both times"}
 
 

@@ -61,11 +61,11 @@ class Field(msgspec.Struct, frozen=True, cache_hash=True):
     numbers: tuple[int, ...]
     """In order; Sunday is 0."""
     starts_with_star: bool = False
-    """As `*` or `*/2` do: then a day must fit both day fields, else either of them."""
+    """As `*` or `*/2` do. If one of the two day fields does, a day must match both; otherwise one is enough."""
     is_wild: bool = False
     """Whether it has a wildcard or a step, so that it follows real time when the clocks are changed."""
     from_last: frozenset[int] = frozenset()
-    """`L` is 0, `L-3` is 3: so many days before the last of the month."""
+    """Days before the last day of the month: `L` is 0, `L-3` is 3."""
     nearest: frozenset[int] = frozenset()
     """`15W`: the weekday, Monday to Friday, that is nearest to this day within the month."""
     nearest_from_last: frozenset[int] = frozenset()
@@ -117,7 +117,7 @@ def _special_weekday(item: str) -> tuple[str, Any] | None:
     day, mark, place = item.partition("#")
     if not mark and item[-1] in "lL":
         if len(item) == 1:
-            raise _wrong(Kind.WEEKDAY, "'L' needs the day whose last one is meant, such as 5L for the last Friday")
+            raise _wrong(Kind.WEEKDAY, "'L' needs a day of the week, such as 5L for the last Friday")
         day, mark, place = item[:-1], "#", "L"
     if not mark:
         return None

@@ -18,9 +18,9 @@ DIGITS = 16
 _MOST_MESSAGE = 500
 _FRAME = re.compile(r'^[ |]*File "([^"\n]*)", line \d+, in (\S+)', re.MULTILINE)
 _INSTALLED = re.compile(r"^<|/(?:site|dist)-packages/|/lib(?:64)?/(?:python|pypy)\d[\d.]*t?(?:\.zip)?/")
-"""Of a library, of the standard library, or of code without a file, such as the `__init__` of a dataclass."""
+"""Files of a library, of the standard library, or of code without a file, such as the `__init__` of a dataclass."""
 _ROTA = f"{__file__.replace(chr(92), '/').rpartition('/domain/')[0]}/"
-"""The folder of Rota, which is no installed package while Rota itself is developed."""
+"""The folder of Rota, which is not an installed package while Rota itself is developed."""
 _QUOTED = re.compile(r"""(?<!\w)'[^'\n]*'(?!\w)|"[^"\n]*"|`[^`\n]*`""")
 _TOKEN = re.compile(r"(?<=[A-Za-z]_)(?=[A-Za-z]*\d)[A-Za-z0-9]{6,}\b")
 """An id behind its kind, such as req_Wm2kP0vA."""

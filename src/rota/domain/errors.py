@@ -167,7 +167,7 @@ class NotFinished(Conflict, TimeoutError):
 
 
 class ExecutionError(RotaError):
-    """The execution `id` of `job` ended without a result, for `reason`, after so many `attempts`.
+    """The execution `id` of `job` ended without a result, for `reason`, after this number of `attempts`.
 
     `error_type` and `error_message`, such as "ValueError" and "ValueError: no luck", are None without an error.
     """

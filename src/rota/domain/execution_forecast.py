@@ -21,7 +21,7 @@ def usual(took: Sequence[int]) -> int | None:
 
 
 def in_line(now: int, ahead: int, slots: int, took: int | None) -> Expected:
-    """Behind `ahead` others, for `slots` that each take an execution after the other."""
+    """For an execution with `ahead` others before it, if each of the `slots` runs one execution after the other."""
     if took is None or not slots:
         return Expected()
     starts_at = now + ahead * took // slots
@@ -29,7 +29,7 @@ def in_line(now: int, ahead: int, slots: int, took: int | None) -> Expected:
 
 
 def running(now: int, started_at: int, took: int | None, share: float | None) -> Expected:
-    """By the share that is done, if it is known and not the very start; else by the usual time, if that is not over."""
+    """The end follows from the share that is done, if it is 1 % or more; else from the usual duration, if not over."""
     if share is not None and share >= 0.01:
         return Expected(started_at, started_at + round((now - started_at) / share))
     if took is None or started_at + took <= now:
@@ -48,7 +48,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def steps(now: int, known: Sequence[Step]) -> Mapping[int, Expected]:
-    """Begin and end of each step that has not ended. Unknown if a step before it is unknown."""
+    """Start and end of each step that has not ended; unknown if those of an upstream step are."""
     found: dict[int, Expected] = {}
 
     def ends_at(number: int) -> int | None:

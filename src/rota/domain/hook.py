@@ -58,7 +58,7 @@ class Dedupe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What a hook checks. The headers are those of the scheme `hmac`."""
+    """The checks of a hook. The headers are those of the scheme `hmac`."""
 
     scheme: Scheme
     dedupe: Dedupe | None = None
@@ -74,14 +74,14 @@ DEFAULT_SIGNATURE_HEADER = "X-Signature"
 
 
 def checked(rules: Rules) -> Rules:
-    """The rules with their defaults; refuses those that cannot be."""
+    """The rules with their defaults; refuses invalid rules."""
     if rules.scheme is not Scheme.HMAC and (rules.signature_header or rules.timestamp_header):
         raise DefinitionError(f"signatureHeader and timestampHeader are for the scheme hmac, not {rules.scheme}")
     dedupe = rules.dedupe or DEFAULT_DEDUPE.get(rules.scheme)
     signature = (rules.signature_header or DEFAULT_SIGNATURE_HEADER) if rules.scheme is Scheme.HMAC else None
     for name in (signature, rules.timestamp_header, dedupe.header if dedupe else None):
         if name is not None and not _HEADER.fullmatch(name):
-            raise DefinitionError(f"{name[:64]!r} is no name of a header")
+            raise DefinitionError(f"{name[:64]!r} is not the name of a header")
     if dedupe is not None:
         _check_dedupe(dedupe)
     return msgspec.structs.replace(rules, dedupe=dedupe, signature_header=signature)
@@ -109,7 +109,7 @@ def check_secret(scheme: Scheme, secret: str) -> str:
 
 
 def stored_secret(scheme: Scheme, secret: str) -> str:
-    """What the database has of a secret: for signatures the secret itself, else its hash."""
+    """The form in which a secret is stored: the secret itself if it checks signatures, otherwise its hash."""
     return hashlib.sha256(secret.encode()).hexdigest() if scheme is Scheme.BEARER else secret
 
 

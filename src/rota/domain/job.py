@@ -29,7 +29,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     needs: Needs = Needs()
     pause_after: int | None = None
-    """The job is paused after so many failed executions in a row."""
+    """The job is paused after this many failed executions in a row."""
     depends_on: list[Upstream] = []
     """The jobs whose ends start it, sorted."""
     arguments: str = "{}"

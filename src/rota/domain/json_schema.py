@@ -39,7 +39,7 @@ Fault = tuple[str, str]
 
 
 def check_schema(schema: Any, pointer: str = "", depth: int = 0) -> None:
-    """Raises DefinitionError if it is no schema, or has keywords that are not checked."""
+    """Raises DefinitionError if it is not a schema, or has keywords that are not checked."""
     if not isinstance(schema, dict) or depth > DEEPEST:
         raise DefinitionError(f"{pointer or 'the schema'} must be a schema, which is an object")
     for keyword, value in schema.items():

@@ -62,7 +62,7 @@ class Rules(msgspec.Struct, frozen=True):
     progress_timeout_s: float | None = None
     """How long an attempt may run without reporting progress."""
     slice_s: float | None = None
-    """After so long, an attempt that has saved a checkpoint gives up its slot to others."""
+    """After this time, an attempt that has saved a checkpoint gives up its slot to others."""
     breakers: tuple[Breaker, ...] = ()
     """The breakers of the services that the job relies on."""
     pauses: bool = False

@@ -21,7 +21,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.served import ALL_APPS
 
 WINDOW_S = 300.0
-"""Rates are measured over so many seconds."""
+"""Rates are measured over this many seconds."""
 SOON_S = 60.0
 ASSUMED_RUN_S = 1.0
 """The assumed duration of an execution before any has run."""

@@ -53,7 +53,8 @@ def has_secret(template: str) -> bool:
 
 
 def words(argv: Sequence[Any]) -> list[Any]:
-    """The words of a command, without those that are named as a secret: `--password x`, `TOKEN=x`, `Cookie: x`."""
+    """The words of a command, with values masked that are named like a secret: `--password x`, `TOKEN=x`, `Cookie:
+    x`."""
     found: list[Any] = []
     is_next_secret = False
     for word in argv:

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 AT_ONCE_S = 5.0
-"""A queue that has no more than so many seconds of work is empty now."""
+"""A queue with at most this many seconds of work counts as empty."""
 
 
 class Outlook(StrEnum):

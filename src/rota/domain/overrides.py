@@ -1,4 +1,4 @@
-"""Overrides: what one execution has instead of its job's: a timeout, a retry policy, the version of a workflow."""
+"""Overrides: options of one execution that replace those of its job: timeout, retry policy, version of a workflow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.domain.lifecycle import Rules
 
 
 class Overrides(msgspec.Struct, frozen=True, omit_defaults=True):
-    """None keeps the job's own rule; a timeout of 0 is none. `retry` is a policy as `retry.describe` gives it."""
+    """None keeps the rule of the job; a timeout of 0 means no timeout. `retry` has the form of `retry.describe`."""
 
     timeout_s: float | None = None
     retry: dict[str, Any] | None = None

@@ -12,7 +12,7 @@ _FORMATS = {"datetime": "date-time", "date": "date", "UUID": "uuid"}
 
 
 def schema(parameters: Mapping[str, Mapping[str, Any]]) -> Schema:
-    """Of the parameters as a job's definition lists them. A type that only the code knows fits every value."""
+    """The schema of the parameters in a job's definition. A type that only the code knows fits every value."""
     named = {name: about for name, about in parameters.items() if not about.get("others")}
     return {
         "type": "object",

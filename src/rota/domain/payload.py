@@ -130,7 +130,7 @@ def clean(text: str, most: int = MOST_MESSAGE) -> str:
 
 
 def clean_all(texts: list[str], most: int) -> list[str]:
-    """`clean` of each. Usually none needs it, and one look at all of them together shows that."""
+    """`clean` of each text. Usually none needs it, and one test of all texts together shows that."""
     together = "\n".join(texts)
     is_short = len(together) <= most or max(map(len, texts)) <= most
     if is_short and "\x00" not in together and (together.isascii() or is_unicode(together)):

@@ -30,7 +30,7 @@ def of_value(value: Any) -> str:
 
 
 def of_annotation(kind: ast.expr) -> str:
-    """A type of Python. A name that only the code knows stays as it is."""
+    """The words for a type in an annotation. The name of a class of the user is kept."""
     match kind:
         case ast.BinOp(left=left, right=right):
             return f"{of_annotation(left)} or {of_annotation(right)}"
@@ -45,7 +45,7 @@ def of_annotation(kind: ast.expr) -> str:
 
 
 def in_message(message: str) -> str:
-    """A message of msgspec, which has the types of Python in back-ticks."""
+    """A message of msgspec, with the types in words. msgspec puts them in back-ticks."""
     return _QUOTED.sub(lambda found: " or ".join(_word(name) for name in found[1].split(" | ")), message)
 
 

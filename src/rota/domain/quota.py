@@ -1,4 +1,4 @@
-"""What a namespace may have at most, and the rate at which it may enqueue.
+"""Quotas: the most that a namespace may have, and the rate at which it may enqueue.
 
 A rate is kept by the generic cell rate algorithm: one instant, at which everything that was admitted is paid for. Each
 server admits its equal share, so the servers together admit at most one second's worth more than the rate.

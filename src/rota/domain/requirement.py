@@ -28,7 +28,7 @@ MOST_AFFINITY_WAIT_S = 3600.0
 
 
 class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a job. The text, which is empty for a job without needs, is part of the identity of a lane."""
+    """The needs of a job. Their text, which is empty for a job without needs, is part of the identity of a lane."""
 
     pool: str = DEFAULT_POOL
     tags: list[str] = []
@@ -47,7 +47,7 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Of a worker process."""
+    """The offers of a worker process."""
 
     pools: tuple[str, ...] = (DEFAULT_POOL,)
     tags: list[str] = []
@@ -102,7 +102,7 @@ def offers(pools: Sequence[str], tags: Sequence[str], resources: Mapping[str, fl
 
 
 def amounts(resources: Mapping[str, float | str]) -> dict[str, float]:
-    """By name, in order; a text is a size, such as "2GB"."""
+    """The amounts of resources, sorted by name; a text is a size, such as "2GB"."""
     if len(resources) > MOST:
         raise DefinitionError(f"resources: at most {MOST}, not {len(resources)}")
     return {names.check(name, "a resource's name"): _amount(name, resources[name]) for name in sorted(resources)}
@@ -146,7 +146,7 @@ def fits(requirements: str, offered: str) -> bool:
 
 
 def used(running: Sequence[tuple[str, int]]) -> tuple[tuple[str, float], ...]:
-    """The resources that so many executions with these requirements use together."""
+    """The resources that executions use together. Each pair is requirements, and how many executions have them."""
     total: dict[str, float] = {}
     for requirements, count in running:
         for name, amount in decode(requirements).resources.items():

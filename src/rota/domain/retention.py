@@ -28,7 +28,7 @@ LOOK_S = 3600.0
 FULL_S = 86_400.0
 """How often a pass starts from the oldest execution, and not where the last pass ended."""
 ABANDONED_S = 300.0
-"""Another supervisor takes over a pass that has had no heartbeat for so long."""
+"""Another supervisor takes over a pass that has had no heartbeat for this long."""
 
 FIRST_BATCH, LARGEST_BATCH = 10, 1000
 AIM_S = 0.02
@@ -50,17 +50,17 @@ class Retention(msgspec.Struct, frozen=True):
 
     @property
     def shortest_s(self) -> int | None:
-        """None if all namespaces keep history for ever."""
+        """None if all namespaces keep history forever."""
         return min(self._finite(), default=None)
 
     @property
     def longest_s(self) -> int | None:
-        """None if a namespace keeps history for ever."""
+        """None if a namespace keeps history forever."""
         finite = self._finite()
         return max(finite) if finite and len(finite) == len(self.namespaces) else None
 
     def cutoffs(self, now: int) -> list[tuple[str, int]]:
-        """For each namespace that does not keep history for ever: executions that ended before this may be deleted."""
+        """For each namespace that does not keep history forever: executions that ended before this may be deleted."""
         kept = [(name, self.of(name)) for name in self.namespaces]
         return [(name, now - kept_s * MICROSECONDS) for name, kept_s in kept if kept_s != FOREVER]
 
@@ -136,7 +136,7 @@ def day_named(name: str) -> int | None:
 
 
 def days_wanted(now: int) -> list[int]:
-    """The days that need a partition: all that an id of today may name, and a week ahead without upkeep."""
+    """The days that need a partition: those that an id of today may have, and a week ahead in case no janitor runs."""
     today = day_of(now)
     return [today + offset * DAY for offset in range(-1, DAYS_AHEAD + 1)]
 

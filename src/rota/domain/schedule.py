@@ -26,7 +26,7 @@ MOST_CALENDARS = 20
 
 
 class CatchUp(StrEnum):
-    """What to do about ticks that were missed, because no worker ran."""
+    """The policy for ticks that were missed because no worker ran."""
 
     NONE = "none"
     LAST = "last"
@@ -34,7 +34,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """What to do about a tick while the execution of the one before has not ended."""
+    """The policy for a tick while the execution of the tick before has not ended."""
 
     SKIP = "skip"
     QUEUE_ONE = "queue_one"
@@ -65,7 +65,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reach_s(self) -> float:
-        """How old a tick may be that is still caught up."""
+        """The maximum age of a missed tick that is still caught up."""
         return DAY_S if self.window_s is None else self.window_s
 
 
@@ -77,7 +77,7 @@ def check(spec: Spec) -> Spec:
     triggers.check(spec.trigger)
     zone(spec.tz)
     triggers.check_instant("start", spec.start)
-    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # People write the year 9999 if they mean for ever.
+    triggers.check_instant("end", spec.end, last_year=MAXYEAR)  # People write the year 9999 if they mean forever.
     if spec.start is not None and spec.end is not None and spec.end < spec.start:
         raise DefinitionError("end: comes before the start")
     if len(spec.excluded) > MOST_EXCLUDED:

@@ -14,7 +14,7 @@ from rota.domain import requirement
 ALL_APPS = "*"
 """The app of a worker without code, which runs jobs of all apps from their definitions."""
 COMMANDS, REQUESTS = "*command", "*http"
-"""What such a worker has in place of the names of jobs. No name of a job has a star."""
+"""Such a worker has these in place of the names of jobs. No name of a job has a star."""
 
 
 class Served(msgspec.Struct, frozen=True):

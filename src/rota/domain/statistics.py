@@ -36,7 +36,7 @@ Key = tuple[int, int, int]
 
 
 class Count(StrEnum):
-    """What is counted."""
+    """The counts of executions: created, ended by status, retried."""
 
     CREATED = "created"
     SUCCESS = "success"
@@ -47,7 +47,7 @@ class Count(StrEnum):
 
 
 class Time(StrEnum):
-    """What is measured of an execution that has ended, in the order of the columns."""
+    """The times that are measured for an execution that has ended, in the order of the columns."""
 
     RUN_TIME = "runTime"
     START_LATENCY = "startLatency"
@@ -55,7 +55,7 @@ class Time(StrEnum):
 
 
 class Metric(StrEnum):
-    """What can be asked for: counts, percentiles of times in seconds, and what is sampled once a minute."""
+    """The metrics that can be read: counts, percentiles of times in seconds, and values sampled once a minute."""
 
     CREATED = "created"
     SUCCESS = "success"
@@ -79,7 +79,7 @@ class Metric(StrEnum):
 
 
 class Label(StrEnum):
-    """By what the executions are grouped."""
+    """The labels by which executions can be grouped."""
 
     JOB = "job"
     QUEUE = "queue"
@@ -92,7 +92,7 @@ Labels = tuple[str, ...]
 
 
 class Gauge(StrEnum):
-    """What is sampled once a minute."""
+    """The values that are sampled once a minute."""
 
     QUEUED = "queued"
     OLDEST_AGE = "oldestAge"
@@ -105,7 +105,7 @@ COUNTS, TIMES = tuple(Count), tuple(Time)
 
 
 class Delta(msgspec.Struct, frozen=True, array_like=True):
-    """What one transaction has created or ended in one lane. The times are histograms, or lists of microseconds."""
+    """The executions that a transaction created or ended in a lane. Times are histograms, or lists of microseconds."""
 
     id: int
     at: int
@@ -142,7 +142,7 @@ def bucket(microseconds: int) -> int:
 
 
 def bounds(number: int) -> tuple[int, int]:
-    """From when on, and below which, a time falls into this bucket. The last one has no end: it is as wide as any."""
+    """The lowest time of this bucket, and of the next one. The last bucket has no end, but gets such a bound too."""
     low = 0 if number == 0 else 1 << (number - 1 + _FINEST_BITS)
     return low, 1 << (number + _FINEST_BITS)
 
@@ -197,7 +197,7 @@ def _as_histogram(found: Histogram | list[int]) -> Histogram:
 
 
 def fold(deltas: Iterable[Delta]) -> dict[Key, Tally]:
-    """What deltas add to each row."""
+    """The sums that deltas add to each row."""
     tallies: dict[Key, Tally] = {}
     for delta in deltas:
         times = times_of(delta.run_times, delta.start_latencies, delta.latenesses)

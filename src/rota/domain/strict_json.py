@@ -151,7 +151,7 @@ def _flaw_of_text(value: Any, pointer: str) -> tuple[str, str] | None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            return "a text has a lone surrogate, which is no character", pointer
+            return "a text has a lone surrogate, which is not a character", pointer
         return None
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:

@@ -17,7 +17,7 @@ class Subscribes(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a delivery needs from the definition of a job. It is stored with the subscription, to save a read."""
+    """The part of a job's definition that a delivery needs. It is stored with the subscription, to save a read."""
 
     queue: str
     priority: int = 0

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rota.domain.lifecycle import Held
 
 ALONE = 3
-"""From this suspicion on an execution has a process to itself."""
+"""An execution with at least this suspicion runs in a process of its own."""
 LIKELY = 20
 
 

@@ -1,9 +1,10 @@
 """When a cron expression fires in a zone. Instants are seconds since 1970 UTC.
 
-An expression with a wildcard or a step in the hour or the minute follows real time. One that names times of day fires
-once for each: a time that a changed clock leaves out comes right after the gap, and one that comes twice counts once.
-A schedule may ask for something else. This is cronie's rule with one difference: cronie takes only a field that begins
-with `*` for a wildcard. Here every step is one, because `0/20` and `0-59/20` mean a rhythm as much as `*/20` does.
+An expression with a wildcard or a step in the hour or the minute follows real time. An expression that names times of
+day fires once for each: a time that a clock change leaves out fires right after the gap, and a time that comes twice
+fires once. A schedule may ask for something else. This is cronie's rule with one difference: cronie takes only a field
+that begins with `*` for a wildcard. Here every step is one, because `0/20` and `0-59/20` mean a rhythm as much as
+`*/20` does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FARTHEST_S = 45 * 366 * 86_400
 
 
 class Gap(StrEnum):
-    """What becomes of a time of day that a changed clock leaves out."""
+    """The policy for a time of day that a clock change leaves out."""
 
     NEXT = "next"
     SKIP = "skip"

@@ -31,7 +31,7 @@ def is_token(text: str) -> bool:
 
 
 def digest(text: str) -> str:
-    """What the database has of a token or of a session."""
+    """The hash under which a token or a session is stored."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

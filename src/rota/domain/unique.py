@@ -31,7 +31,7 @@ class Scope(StrEnum):
 
 
 class OnConflict(StrEnum):
-    """What an enqueue does if its unique key is held."""
+    """The action of an enqueue whose unique key is held."""
 
     RETURN = "return"
     REJECT = "reject"
@@ -185,7 +185,7 @@ _EXISTED = "existed "
 
 
 def request_mark(digest: str, *, created: bool) -> str:
-    """What is kept with the key of a request: its digest, and whether it created the execution that answered it."""
+    """The text stored with the key of a request: its digest, and whether it created the execution that answered it."""
     return digest if created else f"{_EXISTED}{digest}"
 
 

@@ -1,4 +1,4 @@
-"""URLs of databases: taken apart, and masked for messages, logs and `repr()`.
+"""URLs of databases: split, and masked for messages, logs and `repr()`.
 
 Everything that prints a URL calls `masked`. It never shows a part that may be a secret: an ambiguous URL, in which a
 character should have been percent-encoded, is shown as `scheme://…` or as `…`.

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of the whole tree of processes, as far as the system tells."""
+    """The usage of the whole tree of processes, as far as the system reports it."""
 
     cpu_s: float = 0.0
     peak_bytes: int = 0

@@ -3,7 +3,7 @@
 Scales up by one when all processes were full and work waits, for `GROW_AFTER_S`. Scales down by one when the remaining
 processes would stay below `SPARE`, for `quiet_s`. Starting a process costs an import, lacking one makes executions
 wait: so a worker grows within seconds and shrinks slowly. If a process is needed again soon after one was let go, the
-load comes and goes, and the next one is kept twice as long, so that starting and stopping comes to an end.
+next one is kept twice as long, so that a fluctuating load does not start and stop processes all the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FULL = 0.9
 SPARE = 0.7
 """The share of their slots that the remaining processes would use, below which one is let go."""
 SOON = 4
-"""A process that is needed again within this many quiet times was let go too soon."""
+"""If a process is needed again within this many times `quiet_s`, the last one was let go too soon."""
 LONGEST_QUIET_S = 600.0
 
 
@@ -48,7 +48,7 @@ class Mood(msgspec.Struct, frozen=True, kw_only=True):
     let_go_at: float | None = None
     """When a process was let go, unless another one was started since then."""
     patience: int = 1
-    """For how many times `quiet_s` a process is kept that is not needed."""
+    """A process that is not needed is kept for this many times `quiet_s`."""
 
 
 def decide(mood: Mood, load: Load, now: float, allowed: Headcount, quiet_s: float) -> tuple[Mood, int]:
@@ -73,7 +73,7 @@ def _kept_s(mood: Mood, quiet_s: float) -> float:
 
 
 def _patience(mood: Mood, now: float, quiet_s: float) -> int:
-    """When one more is started: doubled if the last one was let go too soon, reset if that was long ago."""
+    """The patience after a start: doubled if the last process was let go too soon, reset if that was long ago."""
     if mood.let_go_at is None:
         return mood.patience
     kept_s = _kept_s(mood, quiet_s)

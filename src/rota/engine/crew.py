@@ -48,7 +48,7 @@ class Occupancy:
     def used(self) -> float:
         """Slots in use since the last call: on average, or now if those are more.
 
-        All of them, if its running attempts use up a resource that the next executions need.
+        Counts all slots as used if its running attempts use up a resource that the next executions need.
         """
         self._advance()
         passed_s = self._changed_at - self._looked_at
@@ -88,7 +88,7 @@ class Occupancy:
 
     @property
     def _busy(self) -> int:
-        """Executions that were claimed ahead wait for a slot and are in none."""
+        """The slots in use. Executions that were claimed ahead wait for a slot, and do not count."""
         return min(len(self._held), self._concurrency)
 
 
@@ -197,7 +197,7 @@ class Crew:
             try:
                 self._had_work = await self._has_work()
             except StoreError:
-                self._had_work = False  # No child can claim either.
+                self._had_work = False  # The store is out of reach, so no child could claim either.
             now = self._clock.monotonic()
             self._ask_at = now + LOOK_SHARE * (now - asked_at) - autoscale.LOOK_S
         return self._had_work

@@ -29,7 +29,7 @@ STUCK = 0.35
 """The part of a lease after which a beat without an answer means trouble: a child that holds the write lock and does
 nothing with it is killed."""
 GAP, GAP_WITH_ONE_LOCK = 0.75, 0.5
-"""More than this part of a lease from the begin of one beat to the acknowledgement of the next interrupts `steady_s`.
+"""More than this part of a lease from the start of one beat to the acknowledgement of the next interrupts `steady_s`.
 
 A beat is due every quarter. Where there is one write lock, a supervisor must find out that no beat of any other got
 through before 1 - MARGIN of its own lease has passed.
@@ -127,7 +127,7 @@ class Heart:
         return self._lease_s / BEATS_PER_LEASE
 
     async def check(self) -> float | None:
-        """Checks the leases. A loop apart from the beats, which may hang in the store."""
+        """Checks the leases, in a loop separate from the beats, which may hang in the store."""
         now = self._clock.monotonic()
         if self._sent_at is not None and self._waiting is not None:
             await self._waiting(now - self._sent_at)

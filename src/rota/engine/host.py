@@ -1,4 +1,4 @@
-"""What a supervisor needs of its machine: start a child, send it messages, kill it, and know how it ended.
+"""The port of a supervisor to its machine: start a child, send it messages, kill it, and learn how it ended.
 
 `engine.process` implements this with real processes; the simulation with processes that live on a virtual event loop.
 """

@@ -32,7 +32,7 @@ _END = object()
 
 
 class Janitor:
-    """Keeps history for `retention_days`, unless its namespace says otherwise; 0 days is for ever."""
+    """Keeps history for `retention_days`, unless its namespace says otherwise; 0 days means forever."""
 
     def __init__(self, store: Store, clock: Clock, keeper: Keeper | None, retention_days: int) -> None:
         self._store = store
@@ -58,11 +58,11 @@ class Janitor:
             self._round = None
         except (StoreError, Overtaken) as error:
             self._round = None
-            log.info("the history is looked after later: %s", error)
+            log.info("retention is postponed: %s", error)
         except Exception:
             # The worker must not end because history cannot be removed.
             self._round = None
-            log.exception("the history could not be looked after")
+            log.exception("retention failed, and is tried again later")
         return LOOK_S * (0.9 + 0.2 * self._clock.random())
 
     def close(self) -> None:
@@ -93,15 +93,17 @@ class Janitor:
     def _make_days(self, keeper: Keeper) -> None:
         made = keeper.make_ahead()
         if made.made:
-            log.info("made the days %s", ", ".join(map(policy.day_name, made.made)))
+            log.info("created the partitions of the days %s", ", ".join(map(policy.day_name, made.made)))
         for day in set(made.left) - self._told:
             self._told.add(day)
             log.warning("day %s stays in the default partition, which has rows of it already", policy.day_name(day))
         if made.waiting:
-            log.warning("%d days could not be made: the tables are in use by long transactions", len(made.waiting))
+            log.warning(
+                "partitions of %d days could not be created: long transactions use the tables", len(made.waiting)
+            )
 
     def _remove(self, begun: Pass, kept: Retention, dropped: list[Dropped]) -> Iterator[None]:
-        """Whole days where there are days, rows elsewhere."""
+        """Drops whole days if the database has daily partitions; otherwise deletes rows."""
         now = begun.begun_at
         sweeps: list[Sweep | None] = []
         if self._keeper is None:

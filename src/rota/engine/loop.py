@@ -59,7 +59,7 @@ class Wake:
 
 
 class Loop:
-    """Runs a step for ever. Backs off while the store is out of reach, and logs that once."""
+    """Runs a step forever. Backs off while the store is out of reach, and logs that once."""
 
     def __init__(self, name: str, step: Callable[[], Awaitable[float | None]]) -> None:
         self.name = name

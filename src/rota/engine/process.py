@@ -109,7 +109,7 @@ class ChildProcess:
             self._heard(line)
 
     async def ended(self, code: int) -> Ending:
-        """Reads the rest of the words of an ended child: it announced its exit code there if it left in order."""
+        """Reads the last messages of an ended child: it announced its exit code there if it left in order."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STILL_OPEN_S):
                 while line := await self._line():
@@ -128,7 +128,7 @@ class ChildProcess:
         await asyncio.Event().wait()
 
     async def _line(self) -> bytes:
-        """The next line; empty at the end of the words. Data longer than the reader's limit is dropped.
+        """The next line; empty at the end of the stream. Data longer than the reader's limit is dropped.
 
         User code can write to this socket, so a megabyte without a newline must not end the reading.
         """

@@ -2,7 +2,7 @@
 
 Jobs call it from any thread and never wait. It writes in batches, a moment later: of several states within a moment the
 last one counts, and the lines of an attempt are cut into pieces once. A write whose answer was lost is repeated with
-the same pieces, so that no line is doubled. Of a log above `max_log_bytes` the beginning and the end are kept: the
+the same pieces, so that no line is doubled. Only the beginning and the end of a log above `max_log_bytes` are kept: the
 beginning is written as it comes, the end when the attempt has ended.
 """
 
@@ -68,7 +68,7 @@ class _Log(msgspec.Struct, eq=False):
     """The number of the last line that was left out."""
 
     def add_to_tail(self, run: Run) -> None:
-        """Leaves out the oldest runs as a whole, which needs no look at their lines."""
+        """Leaves out the oldest runs as a whole, without reading their lines."""
         _append(self.tail, run)
         self.tail_size += run.size
         while self.tail_size - self.tail[0].size >= TAIL_BYTES:

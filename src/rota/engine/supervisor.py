@@ -319,7 +319,7 @@ class Supervisor:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait([end], timeout=self._settings.grace_s + LAST_WORD_S + 2 * HANDLERS_S)
         finally:
-            child.kill()  # Whatever is left of it, and what it started.
+            child.kill()  # The child if it still runs, and the programs that its jobs have started.
             leaving.cancel()
             stop.cancel()
         code = await end

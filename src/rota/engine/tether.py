@@ -1,7 +1,7 @@
 """Ties a child process to its supervisor: a child ends with its supervisor and with its lease.
 
-The kernel kills the child when its parent dies; should that be missed (the parent died before we asked for it), the
-pipe from the supervisor ends, and the child ends itself. The supervisor also sends until when the lease holds: if the
+The kernel kills the child when its parent dies. If the parent died before the child asked the kernel for that, the pipe
+from the supervisor ends, and the child ends itself. The supervisor also sends until when the lease holds: if the
 supervisor stands still, its child lets go of its executions before other workers take over. If a job holds the
 interpreter, so that the child cannot, the supervisor's spawner kills it.
 """

@@ -168,7 +168,7 @@ class Upkeep:
         times = [at for at in known if at is not None and at > chores.now]
         self._next_at = min(times, default=None)
         if _is_past(chores.next_run_at, chores.now):
-            return LOOK_S  # A map has been put off: its time, read before, is no longer true.
+            return LOOK_S  # A map was postponed, so the time that was read before is out of date.
         poll_s = min(self._poll_s, EVENTS_S) if chores.has_subscriptions else self._poll_s
         if self._next_at is None:
             return poll_s

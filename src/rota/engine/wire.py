@@ -5,8 +5,8 @@ holds a lock of the database. So the supervisor (`WireServer`) writes on behalf 
 
 A frame is four bytes of length, a head and a body in msgpack. The head of a call has its number and the number of its
 verb, and the body its arguments. The head of an answer has the number of the call and whether it failed, and the body
-the result or the failure. Hints travel like the answer to no call: a supervisor has one listener for all of its
-children. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
+the result or the failure. Hints travel like answers, but belong to no call: a supervisor has one listener for all of
+its children. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
 
 Jobs can write to the child's end of the socket, so the supervisor does not trust its messages: a call has a maximum
 length, and no verb names a worker, because the server is bound to the worker of its child.
@@ -200,7 +200,7 @@ def read_answer(data: bytes) -> tuple[int, bool, memoryview]:
 
 
 def shortened(report: Finished) -> Finished:
-    """Without the parts that only the child needs. Of a result that is already written, the store needs no copy."""
+    """The report without the parts that only the child needs, and without a result that the store already has."""
     if report.claim is None and report.written is None and report.step is None:
         return report
     return msgspec.structs.replace(report, claim=None, step=None, written=None if report.written is None else "")

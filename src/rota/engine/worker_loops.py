@@ -1,4 +1,4 @@
-"""The loops of one worker process: dispatcher → worker → completer, and beside them cancels and reconciliation.
+"""The loops of one worker process: dispatcher → worker → completer, and the loops for cancels and reconciliation.
 
 It sends no heartbeats: the supervisor does, which runs no user code.
 """
@@ -32,7 +32,7 @@ LEASES_PER_RECONCILE = 0.5
 LONG_ANSWER_S = 5.0
 LAST_WORDS_S = 5.0
 ROUNDS_PER_LOOK = 12
-"""After a claim whose reply was lost, the next round compares. Otherwise only one round in so many does."""
+"""After a claim whose reply was lost, the next round compares. Otherwise only one round in this many does."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ class WorkerLoops:
         return since is not None and self._clock.monotonic() - since < max(self._assignment.lease_s, LONG_ANSWER_S)
 
     async def _name_what_we_hold(self) -> float | None:
-        """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them for ever."""
+        """Gives back executions of a claim whose reply was lost; otherwise our heartbeats would hold them forever."""
         self._rounds += 1
         is_wanted = self._in_doubt or self.dispatcher.is_in_doubt or self._rounds % ROUNDS_PER_LOOK == 0
         if not is_wanted or self._expects_an_answer():

@@ -27,7 +27,7 @@ def _nothing() -> None:
 
 
 class JobTransaction(Protocol):
-    """What `ctx.transaction()` returns: for `with` in sync jobs, for `async with` in async ones."""
+    """The value of `ctx.transaction()`: for `with` in sync jobs, for `async with` in async ones."""
 
     def __enter__(self) -> psycopg.Connection[tuple[Any, ...]]: ...
 
@@ -91,7 +91,7 @@ class AttemptState(msgspec.Struct, eq=False):
     usage: Usage | None = None
     """Processor time, memory and exit code, if the attempt has a process of its own; set by its executor."""
     slice_until: float | None = None
-    """By the monotonic clock: a checkpoint after that ends the attempt's turn."""
+    """When the time slice ends, by the monotonic clock: a checkpoint after that ends the attempt."""
     spoke: bool = False
     """Whether the attempt has written anything to its log."""
     told: int = 0

@@ -107,7 +107,7 @@ class Context:
 
     @property
     def run(self) -> RunInfo | None:
-        """The run that this execution is a step of, with the name of the step; None if it is no step."""
+        """The run that this execution is a step of, with the name of the step; None if it is not a step."""
         return self._claim.run_info
 
     @property

@@ -111,7 +111,7 @@ class FunctionExecutor(Executor):
         return NOT_COMMITTED if attempt.written is not None else self.returned(value)
 
     def prepare(self, arguments: str, attempt: AttemptState) -> tuple[list[Any], dict[str, Any]] | Failed:
-        """The call's arguments, or the failure that arguments which no longer fit end in."""
+        """The arguments of the call; or the failure, if they no longer fit the signature."""
         try:
             args, kwargs = self._signature.call_with(arguments)
         except ArgumentsError as error:

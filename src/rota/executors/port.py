@@ -40,7 +40,7 @@ class Executor(ABC):
     completions: Completions | None = None
     """For `ctx.transaction()` and `ctx.complete()`; None where there is no function."""
     grace_s: float = 0.0
-    """So many seconds after it was cancelled, `run` and the work have surely ended."""
+    """`run` and the work have certainly ended this many seconds after a cancel."""
     begins_later: bool = False
     """Whether `run` may have to wait before the work begins, and then calls `attempt.begun()`."""
     missing: str = ""

@@ -77,7 +77,7 @@ class Secrets:
         return reference.prefix + self._values[reference]
 
     def mask(self, text: str) -> str:
-        """The text without the secrets."""
+        """The text with `MASK` in place of each secret."""
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
     def mask_all(self, texts: list[str]) -> list[str]:

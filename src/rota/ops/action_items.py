@@ -1,4 +1,4 @@
-"""What an action does with one item. An item that cannot be acted on says why, and the others are not affected.
+"""Applies an action to one item. A failed item has an error of its own; the other items are not affected.
 
 The operations here check before they write: a refused item has changed nothing.
 """
@@ -22,7 +22,7 @@ from rota.store import definition_reader, reader, run_reader, schedule_reader
 from rota.store.port import Tx
 
 MOST_DIGITS = 18
-"""Of the id of a schedule: longer ones do not fit into the databases' integers."""
+"""The most digits of a schedule's id: longer numbers do not fit into the databases' integers."""
 
 
 class Doing(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,11 +35,11 @@ class Doing(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     actor: str
     action: str
-    """The id of the action: ids of what it creates follow from it and from the item."""
+    """The id of the action. The ids of new executions are derived from it and from the item."""
 
 
 class Done(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What became of one item. `changed` is false if there was nothing to do."""
+    """The result for one item. `changed` is false if there was nothing to do."""
 
     id: str
     changed: bool
@@ -71,7 +71,7 @@ def _cancel(tx: Tx, doing: Doing, item: str) -> Done:
 
 
 def _replay(tx: Tx, doing: Doing, item: str) -> Done:
-    if doing.options.get("onlyDead"):  # What was replayed or discarded meanwhile is left alone.
+    if doing.options.get("onlyDead"):  # Skips a dead letter that was replayed or discarded meanwhile.
         made = control.replay(tx, doing.namespace, {item: _new_id(tx, doing, item)}, doing.actor)
         return Done(item, changed=bool(made), created_id=made[0] if made else None)
     if reader.status(tx, doing.namespace, item) not in TERMINAL:
@@ -97,7 +97,7 @@ def _retry(tx: Tx, doing: Doing, item: str) -> Done:
 
 def _cancel_run(tx: Tx, doing: Doing, item: str) -> Done:
     if not run_reader.is_run(tx, doing.namespace, item):
-        raise UsageError(f"{item} is no run")
+        raise UsageError(f"{item} is not a run")
     return _cancel(tx, doing, item)
 
 

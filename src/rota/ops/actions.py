@@ -35,7 +35,7 @@ prepare(ScheduleFilter)
 PAGE = 1000
 MOST_PREVIEWED = 10_000
 BUDGET = Budget(20_000, 1.0)
-"""How many rows one transaction looks at while it collects, and for how long."""
+"""How many rows one transaction reads while it collects, and for how long."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Selection(msgspec.Struct, frozen=True):
-    """What an action is about: the filter, and the moment after which nothing counts."""
+    """The items of an action: those that match the filter and were created up to `as_of`."""
 
     namespace: str
     target: str
@@ -61,7 +61,7 @@ class _Selection(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True, rename="camel"):
-    """What an action would touch, as far as one look can tell."""
+    """The items that an action would touch, as far as one transaction can read."""
 
     count: int
     is_capped: bool
@@ -69,7 +69,7 @@ class Preview(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def act_on(tx: Tx, namespace: str, id: str, request: Request, items: Sequence[str], actor: Actor) -> list[Done]:
-    """Acts on these at once, and says what became of each."""
+    """Acts on these items at once. Returns a result for each item."""
     doing = _doing(namespace, id, request.verb, request.target, request.options, request.note, actor)
     found = [act(tx, doing, item) for item in items]
     failed = sum(done.error is not None for done in found)
@@ -79,7 +79,7 @@ def act_on(tx: Tx, namespace: str, id: str, request: Request, items: Sequence[st
 
 
 def begin(tx: Tx, namespace: str, id: str, request: Request, actor: Actor) -> ActionRow:
-    """Adds an action on what a filter finds, and collects as much as one transaction may.
+    """Adds an action on all items that match a filter, and collects as many ids as one transaction may.
 
     Raises `TooMany` if that is more than the action may touch.
     """
@@ -110,7 +110,7 @@ def begin(tx: Tx, namespace: str, id: str, request: Request, actor: Actor) -> Ac
 
 
 def preview(view: View, namespace: str, request: Request) -> Preview:
-    """What the action would touch, counted up to one more than `at_most`."""
+    """The items that the action would touch, counted up to one more than `at_most`."""
     selection = _Selection(namespace, request.target, request.filter, request.as_of or view.now)
     most = min(max(request.at_most, 1) + 1, MOST_PREVIEWED)
     found, has_more, mark = list[str](), True, None
@@ -218,7 +218,7 @@ class UnknownAction(UsageError):
     code = "not_found"
 
 
-# --- What a filter finds ---------------------------------------------------------------------------
+# --- Items that match a filter ---------------------------------------------------------------------------
 
 
 def _more(view: View, row: _Selection, mark: str | None, most: int) -> tuple[list[str], str | None, bool]:

@@ -24,14 +24,14 @@ from rota.store.hints import Due, Ended
 from rota.store.port import Tx
 
 NEWS_S = 1.0
-"""How old the answer may be that no schedule waits. `wake_forgotten` wakes a schedule that began to wait since."""
+"""The absence of waiting schedules is cached this long. `wake_forgotten` wakes one that began to wait since."""
 MOST = 500
 
 
 def after_end(tx: Tx, ends: Sequence[End], stops: Mapping[str, Reason] | None = None) -> list[End]:
     """To be called once by each transaction that ends executions, with the ends in the order in which they happened.
 
-    `stops` are runs to stop, and why. Returns the runs that have ended by all that.
+    `stops` are runs to stop, and why. Returns the runs that have ended as a result.
     """
     steps = [end for end in ends if end.run is not None]
     runs = advance_runs(tx, steps, stops) if steps or stops else []
@@ -61,7 +61,7 @@ def _wake_schedules(tx: Tx, ends: Sequence[End]) -> None:
 
 
 def _count_failures(tx: Tx, ends: Sequence[End]) -> None:
-    """Jobs that pause themselves count failures in a row. An execution that was cancelled or skipped is neither."""
+    """Jobs that pause themselves count failures in a row. Cancelled and skipped executions do not count."""
     counted = [(end.id, end.status is Status.FAILED) for end in ends if not end.is_plain and end.status in _COUNTED]
     if counted:
         job_pauses.count(tx, counted)
@@ -80,9 +80,9 @@ CONSEQUENCES: tuple[Callable[[Tx, Sequence[End]], None], ...] = (
 
 
 def wake_forgotten(tx: Tx) -> int:
-    """Wakes schedules that wait for an execution which has ended already, and calls back for those that were missed.
+    """Wakes schedules that wait for an execution which has ended already, and places callbacks that were missed.
 
-    Returns how many executions that were.
+    Returns the number of these executions.
     """
     ids = [row[0] for row in tx.rows("forgotten_followers", most=MOST)]
     if ids:

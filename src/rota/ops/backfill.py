@@ -23,7 +23,7 @@ MOST = 200
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one transaction of a backfill did, and after which instant the next one begins; None at the end."""
+    """The result of one transaction of a backfill, and the instant after which the next one begins; None at the end."""
 
     started: int
     known: int
@@ -71,7 +71,7 @@ def backfill(
 
 
 def count(spec: Spec, after: int, until: int) -> int:
-    """How many ticks a backfill would look at."""
+    """How many ticks are in the range of a backfill."""
     return triggers.count(spec.trigger, *tick_policy.bounds(spec, after, until))
 
 

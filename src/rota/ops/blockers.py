@@ -79,7 +79,7 @@ def fronts(tx: Tx, kind: Kind, keys: Iterable[str]) -> dict[str, int]:
 
 def _release_batch(tx: Tx, kind: Kind, key: str) -> bool:
     which = {"kind": kind, "key": key}
-    if kind is Kind.DEPENDENCY:  # One end starts one execution.
+    if kind is Kind.DEPENDENCY:  # The end of an upstream starts one execution.
         released = release(tx, kind, key, 1)
         is_over = released > 0 or tx.one("has_blocked", **which) is None
     else:

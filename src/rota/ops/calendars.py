@@ -34,7 +34,7 @@ def add(tx: Tx, namespace: str, name: str, days: Sequence[str], actor: str) -> b
 
 
 def remove(tx: Tx, namespace: str, name: str, actor: str) -> bool:
-    """Removes a calendar that no schedule uses; the caller has looked at `users`. False if there is none."""
+    """Removes a calendar that no schedule uses; the caller has checked `users`. False if there is none."""
     if not tx.changed("remove_calendar", namespace=namespace, name=name):
         return False
     audit(tx, namespace, actor, "calendar.remove", name)

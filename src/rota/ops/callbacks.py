@@ -1,7 +1,7 @@
 """Callbacks: at the end of an execution that has one, an execution of Rota's own job calls its URL.
 
 The call is placed in the transaction that ends the execution, so it is as durable as the end. It is retried, and it
-becomes a dead letter if it fails for good. The execution that it tells of is its parent.
+becomes a dead letter if it fails for good. The ended execution is the parent of the call.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from rota.store.port import Tx
 ACTOR = "callback"
 QUEUE = "_callbacks"
 KNOWN_S = 1.0
-"""How old the answer may be that no callback is open. `call_forgotten` finds those that were opened since."""
+"""The absence of open callbacks is cached this long. `call_forgotten` finds those that were opened since."""
 FORGOTTEN_S = 600.0
-"""How old an execution may be that `call_forgotten` looks at: only a callback that is as young as `KNOWN_S` when its
-execution ends can be missed."""
+"""`call_forgotten` ignores older executions: a callback is missed only if it was opened within `KNOWN_S` of the end."""
 MOST = 500
 RETRY = retry.Exponential(attempts=10, base=5.0, factor=3.0, cap=3600.0)
 TIMEOUT_S = 30.0
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel"):
-    """What the receiver of a callback gets. The result is not in it: it may be large, and is read by the id."""
+    """The body of a callback. It has no result, which may be large: the receiver reads the result by the id."""
 
     execution_id: str
     status: Status

@@ -1,8 +1,9 @@
 """Claiming: ready rows become running rows of one worker, each with a new fence.
 
 A worker claims from the lanes of the jobs that it can run. Lane gates bound how much may be taken from which lanes, and
-row gates put back executions that may not start (`ops/gates/`). Lanes whose executions need the same of a worker are
-taken from together, in the order of their ranks (`domain/claim_order.py`); lanes with different needs piece by piece.
+row gates put back executions that may not start (`ops/gates/`). Rows of lanes with the same requirements are taken
+together, in the order of their ranks (`domain/claim_order.py`). Groups of lanes with different requirements are taken
+piece by piece.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ ROW_GATES: tuple[Callable[[Claiming, list[Claim]], list[Claim]], ...] = (
 )
 """Each returns the executions that may start, and has moved the others to where they belong."""
 DEEPER = 4
-"""How many times more ranks of a lane are read each time that it must be read further."""
+"""If the ranks that were read of a lane are not enough, this many times as many are read next."""
 MOST_PIECES = 16
 MOST_BYTES = 32 * 1024 * 1024
 _place, _arguments = itemgetter(2, 0), attrgetter("arguments")
@@ -195,7 +196,7 @@ def _depth(slots: int, lanes: int) -> int:
 
 
 def _few(slots: int) -> int:
-    """From how many lanes a claim takes if it may choose.
+    """The number of lanes that a claim takes from if it may choose.
 
     Rows of one job lie together in `ready`, rows that were enqueued together lie together in every other table. A few
     rows from each of a few lanes change the fewest pages.
@@ -259,7 +260,7 @@ class _Taking:
         return taken
 
     def _piece(self, most: int) -> list[Claim]:
-        """Takes from the group with the lowest head, up to the head of the next group and as the worker has room."""
+        """Takes from the group with the lowest head, up to the head of the next group, within the worker's room."""
         group = min(self._waiting, key=attrgetter("head"))
         self._waiting.remove(group)
         if group.permit is not None and not group.permit():

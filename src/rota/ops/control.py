@@ -23,7 +23,7 @@ MOST_CHILDREN = 1_000
 
 
 class Original(msgspec.Struct, frozen=True, array_like=True):
-    """The columns of an execution that its replay has, too."""
+    """The columns of an execution that its replay copies."""
 
     id: str
     app: str
@@ -45,7 +45,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Replay(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay has in place of its original; None is the same."""
+    """The changes of a replay; None keeps the value of the original."""
 
     arguments: str | None = None
     queue: str | None = None
@@ -72,7 +72,7 @@ def cancel_with(
         raise Conflict(
             f"run {found[0]} is undoing, which cannot be cancelled: `rota run pause {found[0]}` holds back its undos"
         )
-    before = end_from_outside.standings(tx, namespace, [known])
+    before = end_from_outside.current_statuses(tx, namespace, [known])
     status = end_from_outside.end(tx, namespace, id, Status.CANCELLED, Reason.CANCELLED)
     below = _cancel_children(tx, namespace, known) if children else 0
     is_asked = any(row.cancel_at is not None or row.status in TERMINAL for row in before)
@@ -92,8 +92,8 @@ def _cancel_children(tx: Tx, namespace: str, id: str) -> int:
         seen.update(level)
         if len(rows) > MOST_CHILDREN or len(seen) > MOST_CHILDREN:
             raise TooMany(f"it has more than {MOST_CHILDREN:,} children: cancel them with an action on many executions")
-        standings = end_from_outside.standings(tx, namespace, level) if level else []
-        open_ = [row.id for row in standings if row.status not in TERMINAL and row.cancel_at is None]
+        current = end_from_outside.current_statuses(tx, namespace, level) if level else []
+        open_ = [row.id for row in current if row.status not in TERMINAL and row.cancel_at is None]
         end_from_outside.end_all(tx, namespace, open_, Status.CANCELLED, Reason.CANCELLED)
         reached += len(open_)
     return reached
@@ -131,7 +131,7 @@ def replay(tx: Tx, namespace: str, ids: dict[str, str], actor: str) -> list[str]
         if original.id in runs:
             try:
                 retry(tx, namespace, original.id, ids[original.id], actor, Request())
-            except Conflict:  # Nothing is written before the check that raises it.
+            except Conflict:  # The check that raises it comes before the first write.
                 continue
         else:
             _repeat(tx, namespace, original, ids[original.id], actor)

@@ -74,7 +74,7 @@ def add(
 
 
 def refuse_taken(tx: Tx, namespace: str, app: str, names: Sequence[str]) -> None:
-    """Refuses code that declares a job of a name that the API has defined: neither may undo the other."""
+    """Refuses code that declares a job of a name that the API has defined: neither may overwrite the other."""
     for (name,) in tx.rows("jobs_of_api", namespace=namespace, app=app, names=list(names)):
         raise DefinitionError(
             f"app {app!r} has a job {name!r} that was defined with the HTTP API: delete it there, or give the job of "
@@ -165,7 +165,7 @@ def put_queue(tx: Tx, namespace: str, queue: Queue, actor: str) -> bool:
 
 
 def _settings(policy: str, max_depth: int | None) -> dict[str, object]:
-    """As the API shows them."""
+    """The settings of a queue as the API shows them."""
     return {"policy": policy, "maxDepth": max_depth}
 
 

@@ -29,13 +29,13 @@ from rota.store.dependencies import Edge, edges
 from rota.store.port import Tx
 
 KNOWN_S = 1.0
-"""How old the list of jobs with dependencies may be when executions end."""
+"""The list of jobs with dependencies is cached for this long."""
 AT_ONCE = -1.0
 ACTOR = "dependency"
 OneJob = tuple[str, str, str]
 """Namespace, app and job."""
 Taken = tuple[tuple[Blocker, ...], str | None]
-"""What a tick waits for, and the executions that it need not wait for, as JSON."""
+"""The blockers of a tick, and the upstream executions that have ended already, as JSON."""
 _names = msgspec.json.Decoder(list[str]).decode
 _by_label = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -117,7 +117,7 @@ def _batch(tx: Tx, of: OneJob, met: Sequence[Edge]) -> Batch | None:
 
 
 def take(tx: Tx, ticks: Sequence[tuple[str, OneJob]]) -> dict[str, Taken]:
-    """What each execution of a tick takes of the edges of its job: what it waits for, and what has ended already."""
+    """For each execution of a tick: the upstreams that it waits for, and the upstream executions that have ended."""
     known = tx.records("lock_edges", Edge, jobs=sorted({of for _, of in ticks}))
     left, taken = _by_job(known), {}
     for id, of in ticks:

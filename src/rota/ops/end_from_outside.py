@@ -31,7 +31,7 @@ class Pending(msgspec.Struct, frozen=True, array_like=True, gc=False):
     due_at: int | None
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class CurrentStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The current status of an execution, and the worker and cancel request if it runs."""
 
     id: str
@@ -53,11 +53,11 @@ def end(tx: Tx, namespace: str, id: str, status: Status, reason: Reason) -> Stat
 
 
 def end_all(
-    tx: Tx, namespace: str, ids: Iterable[str], status: Status, reason: Reason, known: list[Standing] | None = None
+    tx: Tx, namespace: str, ids: Iterable[str], status: Status, reason: Reason, known: list[CurrentStatus] | None = None
 ) -> dict[str, Status]:
     """`end` for many. Returns the resulting status of each execution that exists.
 
-    `known` are the standings of all of `ids`, if this transaction has read them already.
+    `known` are the current statuses of all of `ids`, if this transaction has read them already.
 
     An execution may move to another table between the read and the lock: then it is read again.
     """
@@ -66,7 +66,7 @@ def end_all(
     ends: list[End] = []
     stops: dict[str, Reason] = {}
     for _ in range(MOST_LOOKS):
-        found = standings(tx, namespace, left) if known is None else known
+        found = current_statuses(tx, namespace, left) if known is None else known
         known = None
         led_to.update((row.id, row.status) for row in found)
         pending = [row.id for row in found if row.status in PENDING]
@@ -79,7 +79,7 @@ def end_all(
         left = {*pending, *running} - ended - (_ask_cancel(tx, running, reason) if running else set())
         if not left:
             break
-    # Last, when all state rows are locked: whatever ends a step locks its row before its run.
+    # Last, when all state rows are locked: every transaction that ends a step locks the step's row before its run.
     led_to.update((end.id, end.status) for end in [*ends, *after_end(tx, ends, stops)] if end.id in led_to)
     return led_to
 
@@ -108,8 +108,8 @@ def by_place(rows: Iterable[Pending]) -> dict[str, list[str]]:
     return places
 
 
-def standings(tx: Tx, namespace: str, ids: Iterable[str]) -> list[Standing]:
-    return tx.records("standings", Standing, namespace=namespace, ids=sorted(ids))
+def current_statuses(tx: Tx, namespace: str, ids: Iterable[str]) -> list[CurrentStatus]:
+    return tx.records("current_statuses", CurrentStatus, namespace=namespace, ids=sorted(ids))
 
 
 def _ask_cancel(tx: Tx, ids: list[str], reason: Reason) -> set[str]:

@@ -10,7 +10,7 @@ from rota.domain.status import Reason, Status
 
 
 class Times(Protocol):
-    """What the statistics need of a report. The lane is 0 if the report does not have these."""
+    """The fields of a report that the statistics need. The lane is 0 if the report does not have them."""
 
     @property
     def lane(self) -> int: ...

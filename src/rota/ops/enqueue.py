@@ -17,7 +17,7 @@ from rota.ops.submission import MOST_CLOCK_SKEW_S, MOST_ITEMS, Accepted, Header,
 from rota.store.port import OneStatement, Tx, operation
 
 DEPTH_AGE_S = 0.2
-"""How old the counted depth of a queue may be. Executions that came since then may exceed the limit."""
+"""The counted depth of a queue is cached for this long. Executions that came since then may exceed the limit."""
 
 
 @operation(
@@ -73,7 +73,7 @@ def _accept(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     check_ids(tx.now, [item.id for item in (*items[:1], *items[-1:])])
     resolved = keys.resolve(tx, header, items)
     if resolved.new:
-        # Only here, so that a full queue still answers for a key that it knows.
+        # Not before the keys are resolved: a call with a known key is answered even if the queue is full.
         check_depth(tx, header, len(resolved.new), route.max_depth)
         place(tx, [_batch(tx.now, header, route, resolved.new)])
         keys.end_replaced(tx, resolved)

@@ -147,7 +147,7 @@ def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written
         del known[id]
     # A forged lane would count in the statistics of another namespace. Without the report they read the true one.
     is_true = sorted(lanes) == sorted([report.lane for report in known.values()])
-    success, completed = Status.SUCCESS, Reason.COMPLETED  # Once: Python 3.11 is slow to find the member of an enum.
+    success, completed = Status.SUCCESS, Reason.COMPLETED  # Once: Python 3.11 looks up enum members slowly.
     ends = [
         End(id, success, completed, not report.pauses, runs.get(id), report.job, report if is_true else None)
         for id, report in known.items()
@@ -259,7 +259,7 @@ def _rules(tx: Tx, attempts: Sequence[tuple[Held, Finished]]) -> dict[str, Rules
 
 @lru_cache(maxsize=1000)
 def _stated(definition: str) -> Rules:
-    """What a stored definition says about retries."""
+    """The retry policy and the total timeout of a stored definition."""
     about = job.decode(definition)
     policy = retry.described(about.retry) if about.retry else retry.DEFAULT
     return Rules(retry=policy, total_timeout_s=about.total_timeout_s)

@@ -51,14 +51,14 @@ class Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fired(msgspec.Struct, frozen=True):
-    """How many schedules were looked at, and how many executions began."""
+    """How many schedules were decided, and how many executions were placed."""
 
     schedules: int
     started: int
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What schedules with the same spec have in common."""
+    """The values that schedules with the same spec share."""
 
     namespace: str
     app: str
@@ -92,7 +92,7 @@ def fire(tx: Tx, shards: Sequence[tuple[int, int]], new_ids: Callable[[int], Seq
     begun = _with_keys(tx, _with_outcomes_of_held(tx, begun), entries)
     replaced = _replaced(begun, {row.id: row.last_execution for row in rows})
     new = {one.id for one in begun}
-    # Those of earlier ticks first: rows of executions are locked before the edges of dependencies.
+    # Cancel executions of earlier ticks first: rows of executions are locked before the edges of dependencies.
     _cancel(tx, [one for one in replaced if one[1] not in new])
     start(tx, begun)
     _cancel(tx, [one for one in replaced if one[1] in new])
@@ -117,7 +117,7 @@ def _due(tx: Tx, until: list[tuple[int, int]], most: int) -> list[Row]:
 
 
 class _Plans:
-    """What to do for each due schedule. Schedules with the same spec and the same state are decided once."""
+    """The decisions for due schedules. Schedules with the same spec and the same state are decided once."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx

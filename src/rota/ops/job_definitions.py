@@ -32,7 +32,7 @@ from rota.store.port import Tx
 
 API = "api"
 MOST_CANCELLED = 10_000
-"""So many executions are cancelled with the deletion of their job, in one transaction."""
+"""The most executions that the transaction which deletes a job can cancel."""
 
 
 class NameTaken(Conflict):

@@ -17,7 +17,7 @@ from rota.ops.audit import audit
 from rota.store.port import Tx
 
 KNOWN_S = 1.0
-"""How old the list of paused jobs may be when a claim looks at it."""
+"""Claims cache the list of paused jobs for this long."""
 AT_ONCE = -1.0
 _names = msgspec.json.Decoder(list[str]).decode
 

@@ -17,28 +17,28 @@ from rota.domain.errors import DefinitionError, KeyConflict, KeyReused
 from rota.domain.status import PENDING, Reason, Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ops import end_from_outside
-from rota.ops.end_from_outside import Pending, Standing
+from rota.ops.end_from_outside import CurrentStatus, Pending
 from rota.ops.submission import Accepted, Header, Item
 from rota.store.hints import Due
 from rota.store.port import NotNow, Tx
 
 IDEMPOTENCY = "idempotency"
 REQUEST = "request"
-"""The kind of the keys of HTTP requests. They belong to no job: another job with the same key is seen."""
+"""The kind of the keys of HTTP requests. They belong to no job, so the use of a key for another job is detected."""
 MOST_LOCKS = 500
 """A call with more keys locks its whole job: a server has room for some thousands of locks."""
 _BY_UNIQUE_KEY = ", which a unique key returned to a call with other arguments"
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """What becomes of the items of a submission."""
+    """The decisions about the items of a submission."""
 
     answers: list[Accepted]
     """For each item the execution that answers for it."""
     new: list[Item]
     """The items to place."""
     replaced: list[str] = []
-    """New items that a later item of the same submission replaces: to be ended after they are placed."""
+    """New items that a later item of the same submission replaces. They are placed, and then ended."""
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -214,17 +214,17 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     newcomers = [unique.Newcomer(item.id, wanted.key or item.hashed(), item.hashed()) for item in items]
     known = _holders(tx, header, _kind(wanted), _unique_keys(wanted, items))
     ids = {one.holder for one in known.values()}
-    standings = {one.id: one for one in end_from_outside.standings(tx, header.namespace, ids)} if ids else {}
-    status_of = {id: one.status for id, one in standings.items()}
+    current = {one.id: one for one in end_from_outside.current_statuses(tx, header.namespace, ids)} if ids else {}
+    status_of = {id: one.status for id, one in current.items()}
     holders = {key: unique.Holder(one.holder, status_of.get(one.holder), one.taken_at) for key, one in known.items()}
     run_at = header.run_at(tx.now)
     moved: set[str] = set()
     if holders and wanted.on_conflict == OnConflict.DEBOUNCE:
         conflicting = unique.conflicting(wanted, newcomers, holders, tx.now)
-        moved = _push_back(tx, header, [standings[one.id] for one in conflicting if one.id in standings], run_at)
+        moved = _push_back(tx, header, [current[one.id] for one in conflicting if one.id in current], run_at)
     status = Status.QUEUED if run_at <= tx.now else Status.SCHEDULED
     decided = unique.resolve(wanted, newcomers, holders, moved, tx.now, job=header.job, status=status)
-    if old := [standings[id] for id in decided.replaced if id in standings]:
+    if old := [current[id] for id in decided.replaced if id in current]:
         end_from_outside.end_all(tx, header.namespace, [one.id for one in old], Status.CANCELLED, Reason.REPLACED, old)
     if decided.keys:
         take(tx, header, _kind(wanted), [(key, one.id, one.digest) for key, one in decided.keys.items()])
@@ -234,7 +234,7 @@ def _resolve_unique(tx: Tx, header: Header, wanted: Unique, items: list[Item]) -
     return Resolved(answers, new, [id for id in decided.replaced if id in placed])
 
 
-def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int) -> set[str]:
+def _push_back(tx: Tx, header: Header, holders: Sequence[CurrentStatus], run_at: int) -> set[str]:
     """Postpones the holders that have not begun, and returns their ids.
 
     A holder that has begun may have read older arguments, so the newcomer runs too.
@@ -249,7 +249,7 @@ def _push_back(tx: Tx, header: Header, holders: Sequence[Standing], run_at: int)
         moved.update(row.id for row in rows)
         # An execution that moves from one table to another during the read may be found in neither: read again.
         left = [id for id in left if id not in moved]
-        known = end_from_outside.standings(tx, header.namespace, left) if left else []
+        known = end_from_outside.current_statuses(tx, header.namespace, left) if left else []
         left = [one.id for one in known if one.status in PENDING]
     if moved:
         tx.tell(Due(run_at))

@@ -19,7 +19,7 @@ from rota.store.port import Tx
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change; None stays as it is. A time that has passed means now."""
+    """The changes; None keeps a value as it is. A time that has passed means now."""
 
     priority: int | None = None
     run_at: int | None = None
@@ -41,11 +41,12 @@ class _Facts(msgspec.Struct, frozen=True, array_like=True):
 
 
 def move_in_line(tx: Tx, namespace: str, id: str, wanted: Move, actor: str) -> bool:
-    """False if everything was so already. Raises `NotPending` if the execution runs or has ended."""
+    """False if there is nothing to change. Raises `NotPending` if the execution runs or has ended."""
     status = reader.status(tx, namespace, id)
     pending = tx.records("pending", Pending, ids=[id])
     if not pending:
-        raise NotPending(f"{id} is {reader.status(tx, namespace, id)}: only what has not started can be changed")
+        now = reader.status(tx, namespace, id)
+        raise NotPending(f"{id} is {now}: only an execution that has not started can be changed")
     row, facts = pending[0], tx.records("pending_facts", _Facts, namespace=namespace, id=id)[0]
     before = {"priority": facts.priority, "queue": facts.queue, "runAt": row.due_at or facts.run_at}
     after = _after(tx, row, facts, wanted, before)

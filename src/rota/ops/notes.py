@@ -27,7 +27,7 @@ def write(tx: Tx, pieces: Sequence[Piece], states: Sequence[State], worker: int 
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What earlier attempts left for an execution: the checkpoint as JSON, and how suspicious the execution is."""
+    """The data that earlier attempts left for an execution: the checkpoint as JSON, and its degree of suspicion."""
 
     id: str
     checkpoint: str | None
@@ -35,7 +35,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 def kept(view: View, ids: Sequence[str]) -> dict[str, Kept]:
-    """By id, for those of the executions that have any."""
+    """The kept data by execution; executions without any are missing."""
     return {row.id: row for row in view.records("kept", Kept, ids=list(ids))} if ids else {}
 
 

@@ -1,4 +1,4 @@
-"""The one way in: `place` writes new executions, each with the row of its state.
+"""`place` writes all new executions, each with the row of its state.
 
 Enqueues (also by jobs), replays, ticks and backfills decide what to run and call `place`. It decides between ready,
 scheduled and waiting, computes the rank, and writes. `PLACED` in `store/statements.py` lists the columns of `execution`
@@ -201,7 +201,7 @@ def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
 
 
 def _count(tx: Tx, batches: Sequence[Batch]) -> None:
-    """A step that waits is in the lane of its workflow. Nothing runs, and it is not counted."""
+    """Does not count a step that waits: it is in the lane of its workflow, and no worker runs it."""
     created: dict[int, int] = {}
     for batch in batches:
         if not (batch.step is not None and is_wait(batch.route.job)):
@@ -245,5 +245,5 @@ def _texts_of(stored: str) -> list[str]:
 
 
 def _parameters(batch: Batch) -> dict[str, Any]:
-    """More than the columns: a statement uses those that it names."""
+    """All parameters that one of the statements names."""
     return {**_asdict(batch.origin), **_asdict(batch), **_asdict(batch.route)}

@@ -1,4 +1,4 @@
-"""Requests of the HTTP API that happen once: the key and the effect are in one transaction, or neither is there."""
+"""Idempotent requests of the HTTP API: one transaction writes the key and has the effect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RequestKey(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What a request was answered with. `headers` is a JSON object."""
+    """The stored answer to a request. `headers` is a JSON object."""
 
     digest: str
     status: int

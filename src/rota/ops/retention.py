@@ -1,4 +1,4 @@
-"""Pruning: history that was kept long enough is removed in small transactions. The statistics are kept apart from it.
+"""Pruning: history that was kept long enough is removed in small transactions. The statistics do not depend on it.
 
 One supervisor at a time makes a pass, and the row in `retention_pass` identifies it by the time at which it began.
 Each step is one transaction over a bounded number of executions. If the supervisor is killed, another one resumes the
@@ -174,7 +174,7 @@ def _remove(tx: Tx, going: list[_Old]) -> int:
 
 
 def sweep_events(kept: Retention, now: int) -> Sweep | None:
-    """The sweep over all old events; None if every namespace keeps its history for ever."""
+    """The sweep over all old events; None if every namespace keeps its history forever."""
     return None if kept.shortest_s is None else _events(kept.cutoffs(now))
 
 
@@ -267,7 +267,7 @@ def prune_statistics(tx: Tx, begun_at: int) -> int:
 
 
 def _longest(kept: Retention, least_s: int = 0) -> int | None:
-    """The longest retention with its grace, and at least `least_s`; None if some history is kept for ever."""
+    """The longest retention with its grace, and at least `least_s`; None if some history is kept forever."""
     return None if kept.longest_s is None else max(least_s, kept.longest_s + retention.GRACE // MICROSECONDS)
 
 
@@ -279,4 +279,4 @@ OTHERS: dict[str, Callable[[Retention], int | None]] = {
     "drop_request_keys": lambda _: REQUEST_KEYS_S,
     "drop_actions": _longest,
 }
-"""How many seconds to keep the rows that each statement removes; None for ever."""
+"""How many seconds to keep the rows that each statement removes; None means forever."""

@@ -133,7 +133,7 @@ def first_at(spec: Spec, now: int) -> int | None:
 
 
 def _refuse_if_over(spec: Spec, now: int) -> None:
-    """For schedules that are added at run time. Those in code may be over: they stay in the code."""
+    """Refuses a schedule that would never fire, if it is added at run time. A schedule in code may be over."""
     if first_at(spec, now) is not None and (spec.end is None or spec.end >= now):
         return
     if isinstance(spec.trigger, At) and (spec.end is None or max(spec.trigger.instants) <= spec.end):

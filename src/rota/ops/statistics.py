@@ -5,9 +5,9 @@ other transaction changes. `fold` deletes some of these rows and adds them to `s
 that is killed has folded each row or has not. A read adds the rows that are not folded yet (`views/statistics.py`).
 Deleting history changes nothing here.
 
-The report of a worker has what is counted, so that no row is read for it; its lane is compared with that of the running
-row (`ops/finish.py`). All other ends (cancels, skips, runs, dead
-workers) are looked up by the statement that counts them.
+The report of a worker has all values that are counted, so no row is read for them. Its lane is compared with that of
+the running row (`ops/finish.py`). All other ends (cancels, skips, runs, dead workers) are looked up by the statement
+that counts them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Row(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Sample(msgspec.Struct, array_like=True):
-    """Of one queue, of one pool, or of a whole namespace, whose queue and pool are both empty."""
+    """A sample of one queue, of one pool, or of a whole namespace, whose queue and pool are both empty."""
 
     namespace: str
     queue: str
@@ -81,7 +81,7 @@ def count_ends(tx: Tx, ends: Sequence[End]) -> None:
             if not end.is_repeated:
                 others.append((end.id, end.status.value))
             continue
-        # Most ends are like the one before. The hash of an enum is slow.
+        # Consecutive ends are mostly alike, and the hash of an enum is slow.
         if times.lane != lane or end.status is not status:
             lane, status = times.lane, end.status
             group = known.setdefault((lane, status), [])

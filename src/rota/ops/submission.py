@@ -21,7 +21,7 @@ MOST_CLOCK_SKEW_S = 24 * 3600.0
 
 
 class Header(Origin, frozen=True, kw_only=True):
-    """What all items of a submission share."""
+    """The values that all items of a submission share."""
 
     namespace: str
     app: str
@@ -42,7 +42,7 @@ class Header(Origin, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether its items may start now, without a start deadline, tags, a callback and a look at keys."""
+        """Whether its items may start now and have no start deadline, tags, callback or keys."""
         starts_now = not self.delay_s and self.at is None and self.start_by is None and self.start_within_s is None
         return starts_now and not self.is_keyed and self.tags is None and self.callback is None
 
@@ -75,7 +75,7 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """The execution that answers for an item, and whether this submission created it; these two make it equal."""
+    """The execution that answers for an item, and whether this submission created it. Only these two are compared."""
 
     id: str
     created: bool

@@ -139,9 +139,9 @@ def _promote(tx: Tx, due: list[_Due]) -> int:
 
 
 def _late(tx: Tx, ids: list[str]) -> dict[str, str]:
-    """Those that never started and whose deadline has passed, with their jobs.
+    """The executions that never started and whose deadline has passed, with their jobs.
 
-    A debounce may have moved the deadline behind the `expiry` row.
+    A debounce may have moved the deadline to a time after that of the `expiry` row.
     """
     pending = [row.id for row in tx.records("pending", Pending, ids=ids) if row.first_start_at is None]
     return dict(tx.rows("past_deadline", ids=pending)) if pending else {}

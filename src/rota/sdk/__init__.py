@@ -1,1 +1,1 @@
-"""What users import."""
+"""The Python API: the names that users import."""

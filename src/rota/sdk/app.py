@@ -190,7 +190,8 @@ class App:
     def breaker(self, name: str, *, failures: int = DEFAULT_FAILURES, wait: Duration = DEFAULT_WAIT) -> None:
         """Declares a circuit breaker for something that jobs rely on, such as the API of a bank.
 
-        After so many `failures` in a row of jobs with `breaker=name`, none of them starts for `wait`. Then one tries.
+        After `failures` failed attempts in a row of jobs with `breaker=name`, none of them starts for `wait`. Then one
+        execution starts as a probe.
         """
         self._registry.add_breaker(breaker.breaker(name, failures, wait))
 

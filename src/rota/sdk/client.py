@@ -1,4 +1,4 @@
-"""The client port: everything that handles, jobs, apps and schedules ask of Rota, as verbs with values.
+"""The client port: every call of handles, jobs, apps and schedules to Rota, as verbs with values.
 
 `StoreClient` is the implementation over a database, `HttpClient` the one over the HTTP API of a server. Requests and
 answers are plain values or shapes, which can be read from their JSON, and no function is sent. A client is bound to one

@@ -42,10 +42,10 @@ class JobCompletions:
         self.link = link
         self.most_bytes = link.settings.max_result_bytes
         self.open: dict[AttemptState, _Block] = {}
-        self._start_anew()
-        os.register_at_fork(after_in_child=self._start_anew)
+        self._reset_after_fork()
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """After a fork: the open connections belong to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self._pools: dict[asyncio.AbstractEventLoop | None, Pool] = {}

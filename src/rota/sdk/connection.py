@@ -1,4 +1,4 @@
-"""The store behind an app: opened when first needed, registered once, and opened anew after a fork."""
+"""The store behind an app: opened when first needed, registered once, and opened again after a fork."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Connection:
         self._is_borrowed = False
         self._pid = 0
         self._registered = (-1, -1)
-        os.register_at_fork(after_in_child=self._start_anew)
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def store(self) -> Store:
         """The open store, which knows every job and queue that the app has declared."""
@@ -109,7 +109,7 @@ class Connection:
                 self._registered = (-1, -1)
                 atexit.register(self.close)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """After a fork: the open store belongs to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self.ids = IdSource(self.clock)

@@ -68,7 +68,7 @@ def _checked(ids: Iterable[str]) -> Sequence[str]:
     listed = list(ids)
     for id in listed:
         if not (isinstance(id, str) and is_id(id)):
-            raise UnknownExecution(f"{str(id)[:64]!r} is no id of an execution; nothing was done")
+            raise UnknownExecution(f"{str(id)[:64]!r} is not an id of an execution; nothing was done")
     return listed
 
 

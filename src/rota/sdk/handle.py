@@ -55,7 +55,7 @@ class Handle(Generic[T]):
         self._client = client
         self._result_type = result_type
         self._job = job
-        """App and job of which the id should be, if a caller has claimed so."""
+        """The app and job that the execution must belong to; None if any."""
         self.id = id
         self.created = created
         """False if the key belonged to an execution that was there before."""

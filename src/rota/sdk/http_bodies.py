@@ -1,4 +1,4 @@
-"""What the SDK sends to a server: enqueues, events, schedules and retries as the API takes them."""
+"""The bodies of requests to a server: enqueues, events, schedules and retries as the API takes them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 MOST_TOGETHER = 1000
 """How many executions or events one request takes, all or none."""
 MOST_ACTED_ON = 100
-"""The answer about so many is short enough to be kept for a repeated request."""
+"""The answer to a request for at most this many is short enough to be kept for a repeated request."""
 LONGEST_WAIT_S = 50.0
 FOREVER = 2**62
 MOST_NOTE = 500
@@ -285,7 +285,7 @@ class HttpClient:
         return _decoded(self._http.get(path, **parameters), kind)
 
     def _all(self, kind: type[T], path: str, most: int | None = None, **parameters: Any) -> list[T]:
-        """The items of all pages, or the first so many."""
+        """The items of all pages, or the first `most` of them."""
         found: list[T] = []
         cursor: str | None = None
         while most is None or len(found) < most:

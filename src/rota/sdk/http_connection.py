@@ -54,7 +54,7 @@ class HttpConnection:
         self._lock = threading.Lock()
         self._client: httpx.Client | None = None
         self._context: Any = None
-        os.register_at_fork(after_in_child=self._start_anew)
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def get(self, path: str, **parameters: Any) -> bytes:
         return self._send(_get(path, parameters))
@@ -130,7 +130,7 @@ class HttpConnection:
             self._context = httpx.create_ssl_context()
         return self._context
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """After a fork: the open connections belong to the parent, and one of its threads may hold the lock."""
         self._lock = threading.Lock()
         self._client = None
@@ -221,7 +221,7 @@ def _base(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_clear = bool(parts.hostname) and parts.port != 0 and not parts.query and not parts.fragment
-    except ValueError:  # The port is no number.
+    except ValueError:  # The port is not a number.
         parts, is_clear = urlsplit(""), False
     if not is_clear:
         raise DefinitionError(f"{masked(url)!r} is no URL of a server: write https://host or http://127.0.0.1:8080")

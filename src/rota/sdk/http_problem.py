@@ -44,7 +44,7 @@ _UNKNOWN: dict[str, tuple[str, type[RotaError]]] = {
     "events": ("event", errors.UnknownEvent),
     "schedules": ("schedule", errors.UnknownSchedule),
 }
-"""By the first word of the path: what is not there."""
+"""The noun for a message about something that does not exist, by the first word of the path."""
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel"):

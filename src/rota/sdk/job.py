@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 Encode = Callable[[tuple[Any, ...], dict[str, Any], int], str]
-"""Encodes the arguments of a call (args, kwargs) as JSON of at most so many bytes."""
+"""Encodes the arguments of a call (args, kwargs) as JSON of at most this many bytes."""
 EncodeMany = Callable[[Sequence[Any], int], list[str]]
 """The same for the calls of a bulk enqueue."""
 A_contra = TypeVar("A_contra", contravariant=True)

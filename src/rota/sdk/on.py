@@ -14,7 +14,7 @@ MOST_NAMES = 20
 
 
 def subscribes(options: Mapping[str, Any], job: str) -> Subscribes | None:
-    """What the options of a job say about events; None if no event starts it."""
+    """The subscription that the options of a job declare; None if no event starts it."""
     given = options.get("on")
     if given is None or given == ():
         for name in ("where", "debounce"):

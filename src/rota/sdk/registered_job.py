@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class RegisteredJob:
-    """What a `Job` enqueues, and a worker runs."""
+    """The internal form of a `Job`, which a worker runs."""
 
     function: Callable[..., Any]
     signature: Signature

@@ -1,6 +1,6 @@
-"""What runs a job that has no function: a command or an HTTP request, as data, with a stand-in for its function.
+"""The target of a job that has no function: a command or an HTTP request, as data, with a stand-in for its function.
 
-Apps, files of jobs and the HTTP API make the same of the same options.
+Apps, job files and the HTTP API build the same target from the same options.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def _after_session(session: Any, send: Callable[[], None]) -> None:
 
 
 def _session_committed(session: Any) -> None:
-    if not session.in_nested_transaction():  # The release of a savepoint is no commit yet.
+    if not session.in_nested_transaction():  # The release of a savepoint is not a commit yet.
         sends, session.info[_HINTS] = session.info[_HINTS], []
         for send in sends:
             send()
@@ -253,7 +253,7 @@ def _async_psycopg(connection: Any) -> Any:
 def _not_understood(connection: Any) -> DefinitionError:
     kind = type(connection)
     return DefinitionError(
-        f"a {kind.__module__}.{kind.__qualname__} is no connection that Rota can work on: give a connection, cursor "
+        f"a {kind.__module__}.{kind.__qualname__} is not a connection that Rota can work on: give a connection, cursor "
         f"or session of {_UNDERSTOOD}"
     )
 

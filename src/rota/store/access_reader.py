@@ -11,9 +11,9 @@ from rota.store.port import View
 
 prepare(list[Scope])
 IDLE_S = 12 * 3600
-"""A session ends after so long without a request,"""
+"""A session ends after this time without a request,"""
 LONGEST_S = 7 * 86400
-"""… and after so long in any case."""
+"""… and after this time in any case."""
 
 
 class TokenRow(msgspec.Struct, frozen=True, array_like=True):
@@ -39,7 +39,7 @@ class TokenRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 def token_of(view: View, digest: str) -> TokenRow | None:
-    """The token with this secret, or with this one as its secret before a rotation; then `old_until` says how long."""
+    """The token with this secret. The secret from before a rotation also finds it, and is valid until `old_until`."""
     return next(iter(view.records("token_by_digest", TokenRow, digest=digest)), None)
 
 

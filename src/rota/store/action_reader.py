@@ -1,4 +1,4 @@
-"""Reads actions on many things, and collects what they touch."""
+"""Reads actions on many things, and collects the ids that they act on."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ApprovalFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def page(view: View, namespace: str, wanted: ApprovalFilter, before: str, most: int) -> list[ApprovalRow]:
-    """The next approvals, whatever has become of them."""
+    """The next approvals, open or ended."""
     name = "page_of_approvals_asc" if wanted.is_ascending else "page_of_approvals"
     rows = view.rows(name, namespace=namespace, job=wait.APPROVAL_JOB, before=reader.position(before), most=most)
     return _in_order(approvals(view, namespace, [row[0] for row in rows]), wanted)

@@ -11,7 +11,7 @@ from rota.domain.change import Change
 from rota.store.port import View
 
 MOST = 1000
-"""So many are read of each source."""
+"""The most changes that are read from each source."""
 LOOKS = 20_000
 
 

@@ -19,8 +19,9 @@ _BOUNDS = {"most": MOST_COUNTED + 1, "workflow": requirement.WORKFLOW}
 class ClaimFacts(msgspec.Struct, frozen=True, array_like=True):
     """The values that the conditions of a claim depend on, for one execution.
 
-    `ahead` is counted up to `MOST_COUNTED` in the queue, over all jobs with the same requirements. `live_workers` serve
-    the queue; `offers` and `troubles` are those of the workers that have the job.
+    `ahead` counts the executions ahead of it in the queue, of all jobs with the same requirements, up to a bound.
+    `live_workers` counts the live workers that serve the queue. `offers` and `troubles` are those of the workers that
+    have the job.
     """
 
     status: Status
@@ -59,7 +60,7 @@ def claim_facts(view: View, namespace: str, id: str) -> ClaimFacts:
 
 
 def claim_facts_of(view: View, namespace: str, ids: Sequence[str], most_ahead: int = MOST_COUNTED) -> list[ClaimFacts]:
-    """The same of several, which counts fewer of those that are ahead."""
+    """`claim_facts` of several executions; `most_ahead` is the bound of `ahead`."""
     bounds = {**_BOUNDS, "most": most_ahead + 1}
     found = view.records("claim_facts", ClaimFacts, namespace=namespace, ids=list(ids), **bounds) if ids else []
     # The databases order aggregates differently.

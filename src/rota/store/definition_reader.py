@@ -18,7 +18,7 @@ from rota.store.port import View
 NEWEST = 20
 """How many executions decide the status of a job."""
 CLOCK_SKEW = 24 * 3600 * MICROSECONDS
-"""The clock of a client, which makes the ids of executions, may be off by so much."""
+"""How far the clock of a client may be off. The ids of executions contain the time of that clock."""
 
 
 class Ambiguous(UsageError):
@@ -70,7 +70,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True):
         return "active" if self.paused_at is None else "paused"
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True):
+class RecentExecution(msgspec.Struct, frozen=True, array_like=True):
     """An execution in short."""
 
     id: str
@@ -117,7 +117,7 @@ class TemplateRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs to list. `name` is the start of a name; of the tags all must be there. None means any."""
+    """Which jobs to list. `name` is the start of a name; all `tags` must be present. None means any."""
 
     name: str | None = None
     app: Sequence[str] | None = None
@@ -127,7 +127,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     tag: Sequence[str] | None = None
 
     def fits(self, row: JobRow) -> bool:
-        """Workflows are no jobs here."""
+        """Workflows are not listed as jobs."""
         about = row.about
         tags = [] if row.source is None else msgspec.json.decode(row.source, type=dict[str, Any]).get("tags") or []
         return (
@@ -184,10 +184,10 @@ def newest(view: View, namespace: str, row: JobRow, most: int = NEWEST) -> list[
     return [found[0] for found in view.rows("newest_of_job", lowest=lowest, most=most, **where)]
 
 
-def standings(view: View, namespace: str, ids: Sequence[str]) -> dict[str, Standing]:
+def recent_executions(view: View, namespace: str, ids: Sequence[str]) -> dict[str, RecentExecution]:
     if not ids:
         return {}
-    found = view.records("standings_in_full", Standing, namespace=namespace, ids=list(ids))
+    found = view.records("recent_executions", RecentExecution, namespace=namespace, ids=list(ids))
     return {one.id: one for one in found}
 
 
@@ -205,7 +205,7 @@ def ids_of(view: View, namespace: str, jobs: Sequence[tuple[str, str]]) -> dict[
 def versions(
     view: View, namespace: str, row: JobRow, low: int, high: int, most: int, *, is_up: bool = False
 ) -> list[VersionRow]:
-    """The versions of a job between two internal numbers, without these."""
+    """The versions of a job between two internal numbers, both excluded."""
     end = high if row.last is None else min(high, row.last + 1)
     where = {"namespace": namespace, "app": row.app, "job": row.name, "low": max(low, row.base), "high": end}
     return view.records("versions_up" if is_up else "versions_down", VersionRow, most=most, **where)

@@ -12,9 +12,9 @@ from rota.domain.outcome import Error
 from rota.store.port import View
 
 MOST_LETTERS = 50_000
-"""So many of the newest dead letters are grouped."""
+"""The most dead letters that are grouped, newest first."""
 MOST_IN_TREND = 5_000
-"""So many of the newest letters of an error are in its trend."""
+"""The most dead letters of an error that its trend counts, newest first."""
 MOST_VERSIONS, LOOKS = 100, 500
 MOST_TEXT = 200
 _error = msgspec.json.Decoder(Error).decode
@@ -104,14 +104,14 @@ def trends(view: View, namespace: str, spans: Sequence[tuple[str, int, int]]) ->
 
 
 def fingerprint_of(view: View, namespace: str, id: str, stored: str | None) -> str | None:
-    """That of a dead letter; of other executions that of their stored error, if there is one."""
+    """The fingerprint of a dead letter; for any other execution, that of its stored error, if there is one."""
     row = view.one("fingerprint_of", namespace=namespace, id=id)
     error = decoded(stored)
     return row[0] if row is not None else error_fingerprint.of(error) if error is not None else None
 
 
 def versions(view: View, ids: Sequence[str]) -> list[tuple[int, int]]:
-    """How many of these executions are of which version, newest version first."""
+    """The number of these executions by version, newest version first."""
     if not ids:
         return []
     bounds = {"ids": list(ids), "lowest": min(ids), "highest": max(ids)}
@@ -132,7 +132,7 @@ def last_success(view: View, namespace: str, app: str, job: str, before: str) ->
 
 
 def with_errors(view: View, namespace: str, found: Sequence[ErrorGroup]) -> list[ErrorCount]:
-    """The groups with texts and versions, as far as there are new letters among them."""
+    """The groups. Those with new dead letters also get texts and versions."""
     wanted = [one for one in found if one.recent]
     known = occurrences(view, namespace, [id for one in wanted for id in (one.first_id, one.last_id)])
     counts = []

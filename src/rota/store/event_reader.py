@@ -65,7 +65,7 @@ class EventFilter(msgspec.Struct, frozen=True):
     until: int = FOREVER
     is_ascending: bool = False
     budget: int = UNBOUNDED
-    """How many events a page looks at."""
+    """How many events a page reads."""
 
 
 def events(view: View, namespace: str, wanted: EventFilter) -> tuple[list[EventRow], str | None]:

@@ -44,11 +44,11 @@ _CHANGING: dict[str, Any] = {
     "fingerprint": (),
     "dead": None,
 }
-"""The filters that look at more than the fixed columns of an execution, with their values if they are not given."""
+"""The filters that need more than the fixed columns of an execution, with their values if they are not given."""
 
 
 class Criteria(msgspec.Struct, frozen=True, kw_only=True):
-    """Which executions to list. Different filters must all hold; of one filter any value, but of tags all.
+    """Which executions to list. All filters must match: with one of their values, but with all `tags`.
 
     A job or a schedule is a name, an id, or `app/name`; a worker is an id or a name. `error` is a part of the
     text of the last error.
@@ -77,11 +77,11 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_state(self) -> bool:
-        """Whether a filter looks at more than the fixed columns of an execution."""
+        """Whether a filter needs more than the fixed columns of an execution."""
         return not self.is_of_state_only(())
 
     def is_of_state_only(self, names: Sequence[str]) -> bool:
-        """Whether no other filter than these looks at more than the fixed columns."""
+        """Whether these are the only filters that need more than the fixed columns."""
         return all(getattr(self, name) == none for name, none in _CHANGING.items() if name not in names)
 
 
@@ -184,7 +184,7 @@ class _Reading:
         self._fixed = self._fixed_filters()
         self._changing = self._changing_filters()
         self._proves_namespace = self._proves_job = self._proves_state = False
-        """What is known of every id that the heads give, so that `keep` need not read it."""
+        """Facts about every id that the heads give, so that `keep` need not read them."""
 
     # --- Where the ids come from -----------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class _Reading:
         return self._of(statement, names)
 
     def _of_statuses(self) -> list[Head[str]]:
-        """Empty if the executions of the jobs are the better way: most succeed, and a small tenant has few."""
+        """Empty if it is cheaper to read by job: for successes, which are most executions, and for a small tenant."""
         wanted = self._wanted
         statuses = set(wanted.status or (set(Status) if wanted.error or wanted.error_type else ()))
         if wanted.error or wanted.error_type:

@@ -70,7 +70,7 @@ class OutcomeCount(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What one look at the database has found."""
+    """The result of one read of the database."""
 
     queues: list[QueueCount]
     workers: list[WorkerCount]

@@ -36,7 +36,7 @@ MOST_READY = 100_000
 MOST_WAITING = 10_000
 MOST_ROWS = 100
 MOST_JOBS = 20
-"""For so many jobs with executions that run long is looked up how long they usually take."""
+"""The usual duration is read for at most this many jobs with long-running executions."""
 RATE_MINUTES = 5
 LATELY, LEFT_OUT = HOUR, 6 * HOUR
 OVERDUE = 60 * MICROSECONDS
@@ -50,7 +50,7 @@ _COLUMNS = {"created": 0, "success": 1, "failed": 2}
 
 
 class _Counts:
-    """What was created and has ended in each of the last minutes, in one lane."""
+    """How many executions were created and have ended in each of the last minutes, in one lane."""
 
     def __init__(self) -> None:
         self.created, self.success, self.failed, self.others = ([0] * MINUTES for _ in range(4))
@@ -155,7 +155,7 @@ def _lanes(
 
 
 def _by_job(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
-    """Of jobs of which something has ended or was created."""
+    """The counts of each job that has created or ended executions."""
     own: dict[tuple[str, str], list[_Counts]] = {}
     for row in rows:
         if row.id in counts:
@@ -183,7 +183,7 @@ def _peaks(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[str, 
 def _usual(
     view: View, namespace: str, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], now: int
 ) -> dict[tuple[str, str], Usual]:
-    """Of jobs with failures in the last minutes: what has ended in the days before."""
+    """For jobs with failures in the last minutes: how many executions ended in the days before."""
     failing = {row.id: (row.app, row.job) for row in rows if row.id in counts and any(counts[row.id].failed)}
     if not failing:
         return {}

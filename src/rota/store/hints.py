@@ -61,7 +61,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
     ids: tuple[Id, ...]
     runs: dict[Id, str] = {}
-    """Runs that have ended and are no sub-runs, with their statuses. For the process whose transaction ended them, not
+    """Runs that have ended and are not sub-runs, with their statuses. For the process whose transaction ended them, not
     for others."""
 
 

@@ -44,7 +44,7 @@ class SecretRow(HookRow, frozen=True, array_like=True):
     old_secret: str | None
 
     def secrets(self, now: int) -> list[str]:
-        """Those that are valid now."""
+        """The secrets that are valid now."""
         is_overlap = self.old_secret is not None and self.old_until is not None and self.old_until > now
         return [self.secret, *([self.old_secret] if is_overlap and self.old_secret is not None else [])]
 
@@ -77,5 +77,5 @@ def _named(id_or_name: str) -> dict[str, str]:
 
 
 def of_key(view: View, key: str) -> SecretRow | None:
-    """The hook with this address, in whatever namespace."""
+    """The hook with this address, in any namespace."""
     return next(iter(view.records("hook_of_key", SecretRow, key=key)), None)

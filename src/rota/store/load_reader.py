@@ -17,7 +17,7 @@ from rota.store.port import View
 
 MOST_ARRIVALS = 10_000
 MOST_ENDS = 5_000
-"""At most so many of the newest rows are read. If they do not cover `WINDOW_S`, the rates are of a shorter time."""
+"""At most this many of the newest rows are read. If they do not cover `WINDOW_S`, the rates are of a shorter time."""
 _NEVER_STOPPED = 2**62
 
 

@@ -1,4 +1,4 @@
-"""From the URL of a database to a store, to a reader, or to its pending migrations."""
+"""Opens the store or the reader at the URL of a database, or lists its pending migrations."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rota.store.port import View
 
 
 class Use(msgspec.Struct, frozen=True, array_like=True):
-    """What a namespace has now."""
+    """The current use of a namespace."""
 
     depth: int
     running: int

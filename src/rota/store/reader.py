@@ -156,7 +156,7 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     beats: str = ""
     """A digit for each of the last heartbeats: by how many periods it came late."""
     ended: str | None = None
-    """What became of the executions that it held when it stopped, as JSON."""
+    """The executions that it held when it stopped: how many, and how they continued, as JSON."""
     memory: int | None = None
     """The bytes that the process had in use at the last heartbeat."""
 
@@ -211,9 +211,9 @@ def execution(view: View, namespace: str, id: str) -> ExecutionRow:
 
 
 def position(before: str) -> str:
-    """Refuses the start of a page that is no id."""
+    """Refuses the start of a page that is not an id."""
     if not is_id(before):
-        raise UsageError(f"{before!r} is no id: give the last id of the page before")
+        raise UsageError(f"{before!r} is not an id: give the last id of the page before")
     return before
 
 
@@ -281,7 +281,7 @@ def replayed_as(view: View, id: str) -> str | None:
 
 
 def status(view: View, namespace: str, id: str) -> Status:
-    found = view.one("standings", namespace=namespace, ids=[known(id)])
+    found = view.one("current_statuses", namespace=namespace, ids=[known(id)])
     if found is None:
         raise unknown(id)
     return Status(found[1])
@@ -289,7 +289,7 @@ def status(view: View, namespace: str, id: str) -> Status:
 
 def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     """Those of the executions that exist and have not ended."""
-    rows = view.rows("standings", namespace=namespace, ids=list(ids)) if ids else []
+    rows = view.rows("current_statuses", namespace=namespace, ids=list(ids)) if ids else []
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 

@@ -59,7 +59,7 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StepRow(msgspec.Struct, frozen=True, array_like=True):
-    """The execution of a step that is no map. `letters` are those of its own steps, if it is a run."""
+    """The execution of a step that is not a map. `letters` are those of its own steps, if it is a run."""
 
     id: str
     status: Status
@@ -90,7 +90,7 @@ class BadItem(msgspec.Struct, frozen=True, array_like=True):
     attempts: int
     error: str | None
     map_index: int | None
-    """None if the execution is no item: the step is no map, or the value that it maps over is no list."""
+    """None if the execution is not an item: the step is not a map, or the value that it maps over is not a list."""
 
 
 class ItemEnds(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
     is_ascending: bool = False
     limit: int = 50
     budget: int = UNBOUNDED
-    """How many executions a page looks at."""
+    """How many executions a page reads."""
 
 
 def run(view: View, namespace: str, id: str) -> RunRow | None:
@@ -174,7 +174,7 @@ def runs(view: View, namespace: str, ids: Sequence[str]) -> list[RunRow]:
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """`scanned_to` is the last execution that was looked at, if the budget ended before the page was full."""
+    """`scanned_to` is the last execution that was read, if the budget ended before the page was full."""
 
     rows: list[RunRow]
     scanned_to: str | None = None
@@ -309,7 +309,7 @@ def running_items(view: View, run: str) -> dict[int, int]:
 
 
 def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int | None, int | None] | None:
-    """The run of which an execution is a step, the number of the step, and the item of a map.
+    """The run that an execution is a step of, the number of the step, and the item of a map.
 
     The undo of a run has no number.
     """

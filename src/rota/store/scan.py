@@ -25,7 +25,7 @@ LEAST_OF_HEAD = 8
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """How many rows a page may look at, and for how long."""
+    """How many rows a page may read, and for how long."""
 
     rows: int = MOST_ROWS
     seconds: float = MOST_S
@@ -41,7 +41,7 @@ class Found(msgspec.Struct, Generic[K], frozen=True):
     keys: list[K]
     has_more: bool
     reached: K | None = None
-    """Set if the budget was spent: the last key that was looked at."""
+    """Set if the budget was spent: the last key that was read."""
 
 
 class Source(Protocol[K]):

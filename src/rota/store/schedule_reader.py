@@ -130,7 +130,7 @@ def due_together(view: View, row: ScheduleRow, most: int) -> list[Spec]:
 
 
 def ledgers(view: View, namespace: str, name: str) -> list[tuple[str, str]]:
-    """App and name of the schedules that are called so, also of removed ones, whose ledger stays."""
+    """App and name of the schedules with this name, also of removed ones, whose ledger stays."""
     return [(app, name) for app, name in view.rows("ledgers_called", namespace=namespace, name=name)]
 
 

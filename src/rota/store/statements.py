@@ -177,7 +177,7 @@ def _expand(text: str, dialect: str, schema: str) -> str:
     text = text.replace("TEXTS(", "string_agg(")
     text = _LISTED.sub(r"jsonb_exists(CAST(\2 AS jsonb), \1)", text)
     text = text.replace("SCHEMA()", "".join(("'", schema.replace("'", "''"), "'")))
-    # SQLite joins in the written order only if told so; PostgreSQL decides by itself.
+    # CROSS JOIN makes SQLite join in the written order; PostgreSQL chooses the order itself.
     return qualified(text.replace("CROSS JOIN", "JOIN"), schema)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 
 class Watch:
-    """The store says how to interrupt the statement that runs; `stop` does so, and may be called again and again.
+    """The store says how to interrupt the statement that runs; `stop` does so, and may be called repeatedly.
 
-    `statement_s` limits each statement on PostgreSQL, in case that the process of the watching thread is stopped.
+    `statement_s` limits each statement on PostgreSQL, in case the process of the watching thread is stopped.
     """
 
     def __init__(self, statement_s: float | None = None) -> None:

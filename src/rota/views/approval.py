@@ -18,7 +18,7 @@ from rota.views.wait import question
 OPEN, APPROVED, REJECTED, ENDED = "open", "approved", "rejected", "ended"
 STATUSES = (OPEN, APPROVED, REJECTED, ENDED)
 MOST_LOOKED_AT = 20_000
-"""How many rows a page looks at."""
+"""How many rows a page reads."""
 CHUNK = 1000
 _approve = msgspec.json.Decoder(Approve).decode
 _decision = msgspec.json.Decoder(Decision).decode
@@ -59,7 +59,7 @@ class Approval(Shape, frozen=True):
 
 
 def approvals(view: View, namespace: str, wanted: ApprovalFilter) -> Page[Approval]:
-    """Newest first, unless the filter says otherwise. A page looks at `MOST_LOOKED_AT` rows at most."""
+    """Newest first, unless the filter says otherwise. A page reads at most `MOST_LOOKED_AT` rows."""
     if wanted.status == OPEN:
         rows = approval_reader.open_page(view, namespace, wanted, wanted.limit + 1)
         return page(_shown(view, namespace, rows), wanted.limit)

@@ -16,7 +16,8 @@ from rota.views.stored_json import decoded, error_text
 
 
 class Usage(Shape, frozen=True):
-    """What an attempt in a process of its own used, child processes included; `signal`, such as SIGKILL, ended it."""
+    """The resources that an attempt in its own process used, with child processes. `signal` ended it, such as
+    SIGKILL."""
 
     cpu: timedelta
     """Seconds of processor time."""

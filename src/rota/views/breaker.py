@@ -31,7 +31,7 @@ class Breaker(Shape, frozen=True):
 
 
 class BreakerChanged(Breaker, frozen=True):
-    """A breaker after an action. `changed` is false if it was so before."""
+    """A breaker after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

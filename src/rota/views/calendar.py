@@ -24,7 +24,7 @@ class CalendarInfo(Shape, frozen=True):
 
 
 class CalendarDefinition(Shape, frozen=True):
-    """What a PUT takes."""
+    """The body of a PUT."""
 
     days: list[str]
 

@@ -1,4 +1,4 @@
-"""What was changed in a namespace, and by whom."""
+"""The changes of a namespace, and who made them."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ MOST = 10_000
 """Nothing is counted further."""
 MOST_GROUPS = 1_000
 MOST_FILTERED = 5_000
-"""How many executions are looked at for one of several groups, if they must be read to know whether they match."""
+"""How many executions are read for one of several groups, if a filter needs more than an index."""
 JOBS_AT_ONCE = 20
 
 
 class Counted(StrEnum):
-    """What is counted."""
+    """The things that can be counted."""
 
     EXECUTIONS = "executions"
     RUNS = "runs"

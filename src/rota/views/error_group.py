@@ -64,7 +64,7 @@ class ErrorGroup(Shape, frozen=True):
     """How many dead letters the group has."""
     is_capped: bool
     jobs: list[JobCount]
-    """How many are of which job."""
+    """The number of dead letters by job."""
     first_at: datetime
     """When the first dead letter of the group failed."""
     last_at: datetime

@@ -35,7 +35,7 @@ class Event(Shape, frozen=True):
     replay_of: str | None
     deliveries: int
     is_delivered: bool
-    """Whether all subscriptions were looked at."""
+    """Whether all subscriptions were checked."""
 
 
 class Delivery(Shape, frozen=True):

@@ -32,7 +32,7 @@ from rota.views.why import Why, why
 
 
 class Execution(Shape, frozen=True):
-    """As a list has it. A step of a run has the run, the name of the step, and the index of an item of a map."""
+    """An execution in a list. A step of a run has the run, the name of the step, and the index of an item of a map."""
 
     execution_id: str
     status: Status
@@ -125,7 +125,7 @@ class ExecutionDetail(Execution, frozen=True):
     step_of: StepPlace | None
     """Which step of which run it is; null if it is none."""
     wait: WaitInfo | None
-    """What the step waits for; null if it is no wait."""
+    """What the step waits for; null if it is not a wait."""
     replayed_by: str | None
     """The id of its last replay; null if there is none."""
     callback: CallbackState | None

@@ -22,7 +22,7 @@ from rota.views.stored_json import decoded
 from rota.views.why import PLACE, explain
 
 MOST_JOBS = 30
-"""Of so many jobs of a run is looked up how long they take."""
+"""The usual duration is read for at most this many jobs of a run."""
 
 
 class ExecutionForecast(Shape, frozen=True):

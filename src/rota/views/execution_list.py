@@ -84,7 +84,7 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
 
 
 class _Looked(msgspec.Struct, frozen=True):
-    """A row, and what was read beside it."""
+    """A row, and the other data that was read for it."""
 
     row: ListedRow
     names: StepNames

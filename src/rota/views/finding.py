@@ -1,4 +1,4 @@
-"""What needs attention: findings with their evidence and actions, and the numbers of the overview."""
+"""Findings (what needs attention) with their evidence and actions, and the numbers of the overview."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rota.views.shape import Shape
 
 MOST_DEAD = 100_000
 LEAST_HOURS = 2
-"""From so many weeks on it is known what is usual in an hour."""
+"""The usual value of an hour is known if at least this many earlier weeks have it."""
 
 
 class Subject(Shape, frozen=True):
-    """What a finding or a change is about. `id` is what the paths of the API take."""
+    """The subject of a finding or a change. `id` is the id in the paths of the API."""
 
     kind: str
     """A job, queue, schedule, execution, worker, breaker, run or another kind of thing."""
@@ -33,7 +33,7 @@ class Subject(Shape, frozen=True):
 
 
 class FindingAction(Shape, frozen=True):
-    """What can be done: `do` is a request (`method`, `path`), `open` a page (`link`), `run` only a command.
+    """An action for a finding: `do` is a request (`method`, `path`), `open` a page (`link`), `run` only a command.
 
     `needs` is the scope of the request. `isConfirmed` says that the user should be asked first.
     """

@@ -59,7 +59,7 @@ def histogram(view: View, namespace: str, wanted: Criteria, window: Window) -> H
 
 
 def _limits(wanted: Criteria) -> list[dict[Label, Sequence[str]]]:
-    """What the statistics are limited to, in a list; an empty one if they do not have the answer."""
+    """The limits for the statistics, as a list; empty if the statistics do not have the answer."""
     plain = Criteria(job=wanted.job, queue=wanted.queue, app=wanted.app)
     if wanted != plain or any("/" in one or one[:1].isdigit() for one in wanted.job):
         return []

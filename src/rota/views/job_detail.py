@@ -16,7 +16,7 @@ from rota.domain.status import TERMINAL, Status
 from rota.executors import kinds
 from rota.store import definition_reader as reader
 from rota.store import notes
-from rota.store.definition_reader import JobRow, ScheduleOfJob, Standing
+from rota.store.definition_reader import JobRow, RecentExecution, ScheduleOfJob
 from rota.store.port import View
 from rota.views import progress
 from rota.views.shape import Paused, Shape, paused, seconds
@@ -81,7 +81,7 @@ class JobState(Shape, frozen=True, kw_only=True):
 
 
 class LastOutcome(Shape, frozen=True):
-    """One of the newest executions of a job. `tookS` is null if it never ran; while it runs, how long it has."""
+    """One of the newest executions of a job. `tookS` is the time of its last attempt (so far); null if it never ran."""
 
     execution_id: str
     status: Status
@@ -151,13 +151,13 @@ def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
 
 
 def last_outcomes(view: View, namespace: str, rows: Sequence[JobRow]) -> list[list[LastOutcome]]:
-    """Those of each of these jobs."""
+    """The last outcomes of each of these jobs."""
     newest = [reader.newest(view, namespace, row, LAST_OUTCOMES) for row in rows]
-    found = reader.standings(view, namespace, [id for ids in newest for id in ids])
+    found = reader.recent_executions(view, namespace, [id for ids in newest for id in ids])
     return [[_outcome(found[id], view.now) for id in ids if id in found] for ids in newest]
 
 
-def _outcome(one: Standing, now: int) -> LastOutcome:
+def _outcome(one: RecentExecution, now: int) -> LastOutcome:
     ended_at = now if one.finished_at is None else one.finished_at
     took = None if one.started_at is None else max(0, ended_at - one.started_at)
     return LastOutcome(one.id, one.status, _moment(one.started_at), seconds(took))
@@ -217,22 +217,22 @@ def of_code(app: str, about: Definition, dependencies: list[Any]) -> dict[str, A
 
 
 class _Found:
-    """What the members of some jobs are made of, read with few statements."""
+    """The data for the members of some jobs, read with few statements."""
 
     def __init__(self, view: View, namespace: str, rows: Sequence[JobRow]) -> None:
         self._view, self._namespace = view, namespace
         self.newest = {row.id: reader.newest(view, namespace, row) for row in rows}
         every = [id for ids in self.newest.values() for id in ids]
-        self.standings = reader.standings(view, namespace, every)
+        self.recent_executions = reader.recent_executions(view, namespace, every)
         self.schedules: dict[tuple[str, str], list[ScheduleOfJob]] = {}
         for one in reader.schedules(view, namespace, [row.name for row in rows if row.deleted_at is None]):
             self.schedules.setdefault((one.app, one.job), []).append(one)
 
     def members(self, row: JobRow) -> dict[str, Any]:
-        executions = [self.standings[id] for id in self.newest[row.id] if id in self.standings]
+        executions = [self.recent_executions[id] for id in self.newest[row.id] if id in self.recent_executions]
         own = [] if row.deleted_at is not None else self.schedules.get((row.app, row.name), [])
         ticks = [one.next_at for one in own if one.next_at is not None and one.paused_at is None]
-        status, about = standing(row.state, executions, has_tick=bool(ticks))
+        status, about = job_status(row.state, executions, has_tick=bool(ticks))
         return {
             "job_id": row.id,
             "status": status,
@@ -253,7 +253,7 @@ class _Found:
             "template": None if row.template is None else made_of(row.template),
         }
 
-    def _progress(self, about: Standing) -> int | None:
+    def _progress(self, about: RecentExecution) -> int | None:
         told = None
         if about.status is not Status.SUCCESS:
             told = progress.progress_detail(notes.state(self._view, self._namespace, about.id))
@@ -264,7 +264,9 @@ def _found(view: View, namespace: str, rows: Sequence[JobRow]) -> _Found:
     return _Found(view, namespace, rows)
 
 
-def standing(state: str, executions: Sequence[Standing], *, has_tick: bool) -> tuple[str, Standing | None]:
+def job_status(
+    state: str, executions: Sequence[RecentExecution], *, has_tick: bool
+) -> tuple[str, RecentExecution | None]:
     """The status of a job and the execution that it is about; `executions` are its newest ones, newest first."""
     running = next((one for one in executions if one.status is Status.RUNNING), None)
     if state == "paused":
@@ -287,7 +289,7 @@ def _schedule(row: ScheduleOfJob) -> JobSchedule:
     )
 
 
-def _last(one: Standing) -> LastExecution:
+def _last(one: RecentExecution) -> LastExecution:
     return LastExecution(
         execution_id=one.id,
         status=one.status,

@@ -1,4 +1,4 @@
-"""What would become of a job: its next ticks, and which live workers would take it."""
+"""A forecast for a job: its next ticks, and which live workers would take it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def takers(view: View, namespace: str, row: JobRow) -> list[str]:
 
 
 def warnings(view: View, namespace: str, row: JobRow) -> list[str]:
-    """What its definer should know: schedules that leave out ticks, and that no worker would run it."""
+    """Warnings about a definition: schedules that skip ticks, and a job that no live worker would run."""
     own = [one for one in definition_reader.schedules(view, namespace, [row.name]) if one.app == row.app]
     specs = {one.name: decode_spec(one.spec) for one in own}
     found = [finding.message for finding in schedule_lint.lint(specs, view.now, {})] if specs else []

@@ -1,4 +1,4 @@
-"""What a form needs to run a job: the schema of its parameters, and the arguments of its last execution."""
+"""The data of a form that runs a job: the schema of its parameters, and the arguments of its last execution."""
 
 from __future__ import annotations
 

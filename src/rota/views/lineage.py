@@ -1,4 +1,4 @@
-"""Where an execution comes from, and what came of it: tick or caller, run, children, replays."""
+"""The origin of an execution and its descendants: tick or caller, run, children, replays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_COUNTED = 1000
 
 
 class Origin(Shape, frozen=True):
-    """What made an execution: `schedule`, `event`, `run`, `execution` or `caller`.
+    """The origin of an execution: `schedule`, `event`, `run`, `execution` or `caller`.
 
     `name` and `id` are those of the schedule, the event, the workflow, the job of the execution above, or the caller;
     `at` is when the tick was, or the event was emitted, or the execution was made.
@@ -68,7 +68,7 @@ class Lineage(Shape, frozen=True):
     """
 
     origin: Origin
-    """What made the execution."""
+    """The origin of the execution."""
     run: RunOfStep | None
     """The run that it is a step of; null if it is none."""
     parent: Relative | None

@@ -32,7 +32,7 @@ class Load(Shape, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Which work to look at; None for all."""
+    """Which work to measure; None for all."""
 
     app: str | None = None
     queue: str | None = None
@@ -40,7 +40,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 def load(view: View, namespace: str, scope: Scope, target_s: float, slots: int | None, usual_slots: int) -> Load:
-    """`slots` is the number of slots of one worker; None: that of the largest live worker, else `usual_slots`."""
+    """`slots` is the number of slots of one worker; None for that of the largest live worker, or `usual_slots`."""
     measured = _only(load_reader.measure(view, namespace), scope)
     found = domain.report(measured, target_s, slots or domain.usual_slots(measured, usual_slots))
     return Load(

@@ -1,4 +1,4 @@
-"""What a caller means: an execution by a part of its id, a job or a schedule by its name."""
+"""Finds what a caller names: an execution by a part of its id, a job or a schedule by its name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rota.store.schedule_reader import ScheduleRow
 MOST_NAMED = 5
 FOREVER = 2**62
 LEAST_END = 6
-"""The end of an id is only searched for among the newest ones: with fewer characters, the end of an older id would too
-often be that of another one."""
+"""The fewest characters of the end of an id. Only the newest ids are searched: a shorter end would too often match an
+id other than the intended, older one."""
 
 
 def execution_id(view: View, namespace: str, part: str) -> str:
@@ -47,7 +47,8 @@ def execution_id(view: View, namespace: str, part: str) -> str:
 
 
 def run_id(view: View, namespace: str, part: str) -> str:
-    """As `execution_id`; but if several executions fit, of which one is a run, that run: its steps begin like it."""
+    """Like `execution_id`. If several executions match and one of them is a run, returns the run: the ids of its steps
+    begin like its own."""
     try:
         return execution_id(view, namespace, part)
     except UnknownExecution:
@@ -116,7 +117,7 @@ def schedule_of_job(view: View, namespace: str, job: str, name: str | None, app:
 
 
 def schedules_called(view: View, namespace: str, name: str, app: str | None) -> list[ScheduleRow]:
-    """Those of that name and those of the job of that name, or else of `app.name`."""
+    """The schedules with that name, or of the job with that name; if there are none, those of `app.name`."""
     rows = schedule_reader.schedules(view, namespace, app, name)
     if rows or app is not None:
         return rows

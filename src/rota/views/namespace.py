@@ -12,18 +12,18 @@ MOST_COUNTED = 10_000
 
 
 class Namespace(Shape, frozen=True):
-    """`retention` is in seconds, null for ever; `hasOwnRetention` is false if the setting decides."""
+    """`retention` is in seconds, null means forever; `hasOwnRetention` is false if the setting decides."""
 
     name: str
     retention: int | None
-    """How many seconds ended executions are kept; null for ever."""
+    """How many seconds ended executions are kept; null means forever."""
     has_own_retention: bool
     """Whether the namespace has a retention of its own; false if the setting decides."""
     quotas: Quotas
 
 
 class Use(Shape, frozen=True):
-    """What a namespace has now. `depth` is counted up to 10,000."""
+    """The current use of a namespace. `depth` is counted up to 10,000."""
 
     depth: int
     """How many executions are queued, counted up to 10,000."""
@@ -40,7 +40,7 @@ class NamespaceDetail(Namespace, frozen=True):
     """A namespace with its quotas and what it uses of them."""
 
     use: Use
-    """What the namespace has now."""
+    """The current use of the namespace."""
 
 
 def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | None:

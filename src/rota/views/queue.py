@@ -33,7 +33,7 @@ class Queue(Shape, frozen=True):
 
 
 class QueueDefinition(Shape, frozen=True):
-    """What a PUT takes."""
+    """The body of a PUT."""
 
     policy: str
     max_depth: int | None
@@ -46,7 +46,7 @@ class QueueDetail(Queue, frozen=True):
 
 
 class QueueChanged(QueueDetail, frozen=True):
-    """A queue after an action. `changed` is false if it was so before."""
+    """A queue after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

@@ -92,7 +92,7 @@ class CriticalPath(Shape, frozen=True):
 
 
 class PartialMap(Shape, frozen=True):
-    """A map of which a retry runs `again_count` of the `width` items again, and keeps the others."""
+    """A map with `width` items: a retry runs `again_count` of them again, and keeps the others."""
 
     step: str
     again_count: int
@@ -231,12 +231,12 @@ def begun_retry(steps: Sequence[StepInfo], undos: list[str]) -> RetryPlan:
 
 
 def run_row(view: View, namespace: str, id: str) -> RunRow:
-    """Refuses an execution that is no run."""
+    """Refuses an execution that is not a run."""
     row = run_reader.run(view, namespace, id)
     if row is None:
         raise reader.unknown(id)
     if not row.letters and not _is_workflow(view, row):
-        raise UnknownExecution(f"{id} is an execution of job {row.job}, which is no workflow: `rota show {id}`")
+        raise UnknownExecution(f"{id} is an execution of job {row.job}, which is not a workflow: `rota show {id}`")
     return row
 
 

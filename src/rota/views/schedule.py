@@ -31,7 +31,7 @@ class LastTick(Shape, frozen=True):
     at: datetime
     """The time of the tick."""
     outcome: str | None
-    """What became of the tick, such as `fired`, `overlap` or `missed`."""
+    """The outcome of the tick, such as `fired`, `overlap` or `missed`."""
     late_by: timedelta | None
     execution_id: str | None
     status: Status | None
@@ -89,7 +89,7 @@ class Schedule(Shape, frozen=True):
     calendars: list[str]
     catch_up: str | int
     window: timedelta
-    """How old a missed tick may be that is caught up, in seconds."""
+    """The maximum age of a missed tick that is caught up, in seconds."""
     overlap: str
     jitter: timedelta
     """How much later than its tick an execution may start, in seconds."""
@@ -143,7 +143,7 @@ def undecided(row: ScheduleRow, high: int, now: int) -> list[str]:
     if number and row.paused_at is not None:
         return [f"paused since {since}, which leaves out {ticks} so far"]
     if number and _is_overdue(row, now):
-        return [f"{ticks} since {since} not looked at yet: is a worker running?"]
+        return [f"{ticks} since {since} not decided yet: is a worker running?"]
     return []
 
 

@@ -28,7 +28,7 @@ class ScheduleDetail(Schedule, frozen=True):
 
 
 class ScheduleChanged(ScheduleDetail, frozen=True):
-    """A schedule after an action. `changed` is false if it was so before."""
+    """A schedule after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

@@ -1,4 +1,4 @@
-"""What all shapes have in common: times, durations and their JSON, pauses, pages.
+"""The base of all shapes: times, durations and their JSON, pauses, pages.
 
 The SDK returns shapes, the commands print them as JSON. `msgspec.json.decode(text, type=…, strict=False)` reads that
 JSON back.

@@ -87,7 +87,7 @@ class StepInfo(Shape, frozen=True):
     sub_run: SubRun | None
     """How far the run of a sub-workflow is; null for other steps."""
     wait: WaitInfo | None
-    """What the step waits for; null if it is no wait."""
+    """What the step waits for; null if it is not a wait."""
 
     @property
     def is_open(self) -> bool:
@@ -136,7 +136,7 @@ def steps(view: View, row: RunRow, graph: Graph) -> list[StepInfo]:
 
 
 def step_place(view: View, namespace: str, id: str) -> StepPlace | None:
-    """None if the execution is no step of a run."""
+    """None if the execution is not a step of a run."""
     place = run_reader.place_in_run(view, namespace, id)
     row = None if place is None else run_reader.run(view, namespace, place[0])
     if place is None or row is None or not row.graph:
@@ -250,7 +250,7 @@ def _info(run: str, graph: Graph, letters: str, number: int, row: StepRow | None
 
 
 def _wait_words(wait: WaitInfo | None, row: StepRow, now: int) -> str | None:
-    """What an open wait waits for, or how an ended one ended; None if the step is no wait."""
+    """What an open wait waits for, or how an ended one ended; None if the step is not a wait."""
     if wait is None:
         return None
     return sentence(wait, moment(now)) if row.finished_at is None else wait.outcome
@@ -395,7 +395,7 @@ def _with_maps(view: View, row: RunRow, graph: Graph, letters: str, infos: list[
 
 
 def _not_a_list(info: StepInfo, one: BadItem) -> StepInfo:
-    """A map that failed because the value that it maps over is no list. Its only execution has the error."""
+    """A map that failed because the value that it maps over is not a list. Its only execution has the error."""
     error = decoded(one.error)
     about = {"execution_id": one.execution, "attempt_count": one.attempts, "reason": one.reason}
     return msgspec.structs.replace(info, **about, error=error, error_message=error_text(error))

@@ -25,7 +25,7 @@ class Tick(Shape, frozen=True):
     count: int
     """How many ticks in a row have this outcome."""
     outcome: str
-    """What became of the tick, such as `fired`, `overlap` or `missed`."""
+    """The outcome of the tick, such as `fired`, `overlap` or `missed`."""
     execution_id: str | None
     status: Status | None
     """The status of its execution; null if it has none."""

@@ -44,7 +44,7 @@ class TickOfAll(Shape, frozen=True):
     app: str
     job: str
     outcome: str
-    """What became of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
+    """The outcome of the tick, such as `fired`, `overlap` or `missed`; `planned` for one to come."""
     is_planned: bool
     """Whether the tick is still to come."""
     execution_id: str | None
@@ -110,7 +110,7 @@ class ScheduleDays(Shape, frozen=True):
 def ticks(
     view: View, namespace: str, low: int, high: int, names: Sequence[str], limit: int, merge: int | None = None
 ) -> TicksOfAll:
-    """With `merge`, neighbours with one outcome are one item, of schedules with more ticks than that."""
+    """In schedules with more than `merge` ticks, consecutive ticks with the same outcome are one item."""
     rows = schedule_reader.schedules(view, namespace, most=MOST_SCHEDULES + 1)
     is_capped = len(rows) > MOST_SCHEDULES
     rows = [row for row in rows[:MOST_SCHEDULES] if not names or row.name in names or str(row.id) in names]

@@ -1,4 +1,4 @@
-"""What is usual: the median of the same hour of the last weeks, from the rows of hours."""
+"""The usual value: the median of the same hour of the last weeks, from the rows of hours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def with_usual(view: View, namespace: str, asked: Asked, found: Statistics) -> S
 
 
 def _week(view: View, namespace: str, asked: Asked, number: int) -> Mapping[Key, Sequence[Value]]:
-    """The values of each series so many weeks before, by hours or by the same longer steps; empty if there are none."""
+    """The values of each series `number` weeks before, by hours or by the same longer steps; empty if there are
+    none."""
     earlier = read(view, namespace, replace(asked, window=_hours(asked.window, number)))
     values = {_key(one): [value for _, value in one.points] for one in earlier.series}
     return values if any(value for several in values.values() for value in several) else {}

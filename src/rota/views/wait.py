@@ -60,7 +60,7 @@ class WaitRow(Protocol):
 
 
 def wait_info(row: WaitRow, result: str | None, run: str, step: str) -> WaitInfo | None:
-    """None if the execution is no wait. `step` is its name in its run."""
+    """None if the execution is not a wait. `step` is its name in its run."""
     if not waits.is_wait(row.job) or row.arguments is None:
         return None
     wait = waits.of_execution(row.job, row.arguments)

@@ -70,7 +70,7 @@ class WhyCheck(Shape, frozen=True):
     remedy: Remedy | None = None
     """What helps; null if nothing has to be done."""
     evidence: dict[str, Any] | None = None
-    """The values that the check looked at."""
+    """The values that the check read."""
 
     @property
     def sentence(self) -> str:
@@ -172,7 +172,7 @@ def _of_wait(view: View, namespace: str, id: str) -> Why | None:
 
 
 def _of_step(view: View, namespace: str, id: str) -> WhyCheck | None:
-    """Whether the run of a step, or a run above it, is paused; None if the execution is no step."""
+    """Whether the run of a step, or a run above it, is paused; None if the execution is not a step."""
     place = run_reader.place_in_run(view, namespace, id)
     if place is None:
         return None
@@ -292,7 +292,7 @@ def _worker_has_job(facts: ClaimFacts, now: int) -> WhyCheck:
         return WhyCheck("worker_has_job", None, "no worker to look at", facts.job)
     if _offered(facts):
         return WhyCheck("worker_has_job", True, f"a live worker has the job {facts.job}", facts.job)
-    remedy = Remedy(text="start one with code that has it, and with all that it needs", command=None)
+    remedy = Remedy(text="start a worker whose code has the job, and which offers what the job needs", command=None)
     return WhyCheck("worker_has_job", False, f"no live worker has the job {facts.job}", facts.job, remedy=remedy)
 
 
@@ -399,7 +399,7 @@ def _start(wanted: str) -> Remedy:
 
 
 def _needed(facts: ClaimFacts) -> dict[str, Any]:
-    """What a worker must offer, to be compared with the workers that there are."""
+    """The offers that a worker must have, to be compared with those of the live workers."""
     needs = requirement.decode(facts.requirements or "")
     return {"pool": needs.pool, "tags": needs.tags, "resources": needs.resources}
 

@@ -23,7 +23,7 @@ NEVER = 2**62
 
 
 class Processes(Shape, frozen=True):
-    """Of a supervisor: how many live processes it has, and how many it may have."""
+    """The processes of a supervisor: how many are live, and how many it may have."""
 
     live: int
     """How many processes are live."""
@@ -68,7 +68,7 @@ class Worker(Shape, frozen=True):
     offers: dict[str, Any]
     """Its pools, tags and resources."""
     trouble: Any
-    """What is wrong with it, by what it concerns; null if nothing is."""
+    """The problems of the worker, by subject; null if there are none."""
     trouble_text: str | None
     """The trouble in a sentence; null without trouble."""
     supervisor: str | None
@@ -98,11 +98,11 @@ class Worker(Shape, frozen=True):
     heartbeat_every: timedelta
     """After how many seconds the next heartbeat is due."""
     ended: WorkerEnd | None
-    """What became of its work when it stopped; null while it runs."""
+    """The executions that it held when it stopped; null while it runs."""
 
 
 class WorkerChanged(Worker, frozen=True):
-    """A worker after an action. `changed` is false if it was so before."""
+    """A worker after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

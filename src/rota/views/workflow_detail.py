@@ -50,7 +50,7 @@ class WorkflowInFull(Workflow, frozen=True):
 
 
 class WorkflowChange(WorkflowInFull, frozen=True):
-    """A workflow after an action. `changed` is false if it was so before."""
+    """A workflow after an action. `changed` is false if nothing had to change."""
 
     changed: bool
 

@@ -1,4 +1,4 @@
-"""What findings are made of: the state of a namespace at one instant. Times are microseconds."""
+"""The facts that findings are made of: the state of a namespace at one instant. Times are microseconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTES = 60
 
 
 class Minutes(msgspec.Struct, frozen=True):
-    """What ended in each of the last minutes, oldest first; the last one has just begun."""
+    """How many executions ended in each of the last minutes, oldest first; the last minute has just begun."""
 
     success: list[int]
     failed: list[int]
@@ -20,7 +20,7 @@ class Minutes(msgspec.Struct, frozen=True):
 
 
 class Usual(msgspec.Struct, frozen=True):
-    """What ended in the hours before."""
+    """How many executions ended in the hours before."""
 
     success: int
     failed: int
@@ -59,7 +59,7 @@ class QueueState(msgspec.Struct, frozen=True):
 
 
 class JobPause(msgspec.Struct, frozen=True, array_like=True):
-    """A paused job, and how many executions wait for that."""
+    """A paused job, and how many executions wait until it is resumed."""
 
     app: str
     job: str
@@ -87,7 +87,7 @@ class LeftOut(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overdue(msgspec.Struct, frozen=True, array_like=True):
-    """A schedule whose tick has come and was not looked at."""
+    """A schedule with a due tick that no worker has decided."""
 
     schedule: int
     app: str

@@ -15,7 +15,7 @@ API = "/api/v1"
 
 
 class Kind(StrEnum):
-    """What is wrong; stable codes."""
+    """The kinds of findings, as stable codes."""
 
     FAILING = "failing"
     NO_WORKER = "no_worker"
@@ -55,7 +55,7 @@ _LATE = {Kind.TICKS_OVERLAP, Kind.LONG_RUNNING, Kind.WORKER_LATE, Kind.DEAD_LETT
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a finding is about: a job, queue, schedule, execution, worker, breaker, run or approval."""
+    """The subject of a finding: a job, queue, schedule, execution, worker, breaker, run or approval."""
 
     kind: str
     id: str
@@ -114,7 +114,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ranked(found: Iterable[Finding], now: int) -> list[Finding]:
-    """What fails or cannot run, then what a person has stopped, then what is late; each by executions and age."""
+    """By tier (fails or cannot run, stopped by a person, late), then by executions and age."""
 
     def key(one: Finding) -> tuple[int, float, str]:
         age_s = 0.0 if one.since is None else max(0, now - one.since) / MICROSECONDS
@@ -143,7 +143,7 @@ def number(count: int, noun: str) -> str:
 
 
 def percent(share: float) -> str:
-    """With as many digits as tell it from 0 and from 100 %."""
+    """With a decimal below 10 %."""
     value = 100 * share
     return f"{value:.1f} %" if 0 < value < 10 else f"{value:.0f} %"
 

@@ -27,10 +27,10 @@ RECENT = 15
 """Minutes over which a share of failures is measured."""
 LEAST_FAILED = 3
 LEAST_SHARE, UNKNOWN_SHARE = 0.05, 0.2
-"""A smaller share is no finding; nor is one below the second number if it is not known what is usual."""
+"""A smaller share of failures is not a finding. The second number applies if the usual share is not known."""
 TIMES_USUAL = 3.0
 QUIET = 10
-"""So many minutes without a failure end a series of failures."""
+"""This many minutes without a failure end a series of failures."""
 MINUTE = 60 * MICROSECONDS
 LEAST_RUNS, LONGER, LEAST_LONG = 5, 1.5, 60 * MICROSECONDS
 """An execution runs long if it takes this many times the median, and longer than all of the last ones."""
@@ -69,7 +69,7 @@ def _failing_share(minutes: Minutes) -> float | None:
 
 
 def _failing_since(minutes: Minutes, errors: Sequence[ErrorCount], now: int) -> int:
-    """The begin of the failures that have not stopped since; before the minutes that are known, the first letter."""
+    """When the current series of failures began; if before the known minutes, when the first dead letter came."""
     begin = quiet = 0
     for place, failed in enumerate(reversed(minutes.failed)):
         quiet = 0 if failed else quiet + 1

@@ -32,7 +32,7 @@ minutes ago, while more arrive than end."""
 
 
 class Lack:
-    """What a lane lacks: nothing, a worker that serves its queue, one that has its job, or one that has its needs."""
+    """What a lane lacks: nothing, or a worker that serves its queue, has its job, or meets its needs."""
 
     NOTHING, WORKER, JOB, NEEDS = range(4)
 

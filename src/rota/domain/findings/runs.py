@@ -10,9 +10,9 @@ from rota.domain.instant import MICROSECONDS
 
 HOUR = 3600 * MICROSECONDS
 LONG = 24 * HOUR
-"""An approval that has waited for so long is overdue."""
+"""An approval that has waited this long is overdue."""
 SOON = HOUR
-"""An approval is overdue, too, if its time is over within this."""
+"""An approval whose timeout comes within this time is overdue, too."""
 
 
 def paused(facts: Facts) -> Iterator[Finding]:

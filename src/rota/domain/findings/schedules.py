@@ -1,4 +1,4 @@
-"""Schedules whose ticks overlap, are missed, or are not looked at."""
+"""Schedules whose ticks overlap, are missed, or are not decided."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.domain.findings.finding import Action, Finding, Kind, Severity, Subjec
 from rota.domain.tick_policy import TickOutcome
 
 LEAST_LATELY = 2
-"""So many ticks that were left out in the last hour are a finding, even if the last tick has fired."""
+"""This many skipped ticks in the last hour are a finding, even if the last tick has fired."""
 OVERLAPS = (TickOutcome.OVERLAP, TickOutcome.QUEUED)
 _WHY = {
     TickOutcome.OVERLAP: "the execution before had not ended",
@@ -72,7 +72,7 @@ def overdue(facts: Facts) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=_schedule(one),
             text=f"{one.name}: its tick was due {length(facts.now - one.next_at)} ago",
-            evidence="no worker has looked at it: is one running?",
+            evidence="no worker has decided it: is one running?",
             since=one.next_at,
             affected=1,
             actions=[open_page("Open schedule", f"/schedules?of={one.name}", f"rota schedules ticks {one.name}")],

@@ -10,7 +10,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.requirement import STANDS_STILL
 
 LATELY = 15 * 60 * MICROSECONDS
-"""A worker that was lost is a finding for so long."""
+"""A worker that was lost is a finding for this long."""
 LEAST_LATE = 2
 
 

@@ -1,10 +1,10 @@
-"""What happens next in a run: a pure function of the graph, the letters of its steps, and values for conditions.
+"""Decides what happens next in a run: a pure function of the graph, the letters of its steps, and condition values.
 
 A step looks at its edges, then at its conditions from the outermost:
 
 - **data edges** (values in arguments) need success, as the rule `all_success` judges them;
 - **order edges** (`after`) are judged by the step's own rule;
-- the step runs if both say so; it is blocked if one of them says so, else skipped;
+- the step runs if both allow it; it is blocked if one of them blocks it, else skipped;
 - a **condition** over values needs them like a data edge does, then it is true or false. False skips the step, and a
   condition that cannot be judged fails it.
 

@@ -27,7 +27,7 @@ Case = dict[Fact, frozenset[Any]]
 TRUTHS = frozenset({True, False})
 OUTCOMES = frozenset("skb")
 MOST_FACTS = 16
-"""More than these are not tried out one by one; the result then counts as there."""
+"""More combinations than these are not tried; the result then counts as present."""
 _OPPOSITES = {"ne": "eq", "ge": "lt", "gt": "le"}
 _BY_OUTCOME = {"succeeded": frozenset("s"), "failed": frozenset("b"), "skipped": frozenset("k")}
 _EACH = {DEFAULT: "s", "all_failed": "b", "none_failed": "sk", "none_skipped": "sb", "all_skipped": "k"}
@@ -54,7 +54,7 @@ class Branches:
         self._can_be_bad: dict[str, bool] = {}
         self._watched = {name for step in graph.steps for name in _watched(step)}
         self._unknown: set[str] = set()
-        """Steps of which only the outcome itself says whether they succeed."""
+        """Steps whose success cannot be derived from other facts."""
         for number in order:
             step = graph.steps[number]
             self._needs[step.id] = self._needed(step)

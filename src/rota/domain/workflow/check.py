@@ -63,7 +63,7 @@ class Problem(msgspec.Struct, frozen=True):
 def check(
     graph: Graph, jobs: Mapping[str, Callee] | None = None, workflows: Mapping[str, Callee] | None = None
 ) -> list[Problem]:
-    """Every problem of the graph. Without `jobs` and `workflows` what the steps run is not looked at."""
+    """Every problem of the graph. Without `jobs` and `workflows` the targets of the steps are not checked."""
     found = [*_about_graph(graph), *_about_names(graph)]
     for number, step in enumerate(graph.steps):
         found += _about_step(graph, number, step)

@@ -43,7 +43,7 @@ def references(condition: Condition) -> Iterator[Use]:
         case "not", inner:
             yield from references(inner)
         case name, _:
-            raise DefinitionError(_TAKES.get(name, f"{name!r} is no operator of a condition"))
+            raise DefinitionError(_TAKES.get(name, f"{name!r} is not an operator of a condition"))
 
 
 def holds(condition: Condition, letters: Mapping[str, str], value: Value) -> bool:

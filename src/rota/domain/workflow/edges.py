@@ -1,4 +1,4 @@
-"""The edges of a graph by number, worked out once per graph: which steps a step looks at, and the other way round."""
+"""The edges of a graph by number, computed once per graph: the upstreams and the downstreams of each step."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _plain_step(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(defaults: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """msgspec leaves a default out only if it is the same object, not if it was written out."""
+    """Removes members with default values: msgspec omits a default only if it is the same object."""
     return {name: value for name, value in data.items() if value != defaults[name]}
 
 

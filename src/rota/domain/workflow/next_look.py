@@ -34,8 +34,8 @@ def after_look(now: int, opened_at: int, steps: Collection[int | None]) -> int:
     """The next look at a run that needed no repair.
 
     `steps` says for each open step when to look for its end; None if that is not known, as for a job. If all are known
-    the run is looked at when the first one is due. Otherwise, and if that time has passed, each look follows after as
-    long as there has been something to look for, but after a day at most.
+    the run is looked at when the first one is due. Otherwise the wait until the next look is as long as the time since
+    that instant, or since the run opened if it is not known: at least `QUIET`, and at most a day.
     """
     known = [at for at in steps if at is not None]
     since = min(known) if known and len(known) == len(steps) else opened_at

@@ -16,7 +16,7 @@ from rota.domain.errors import DefinitionError
 
 INPUT, RUN = "input", "run"
 RESERVED = (INPUT, RUN)
-"""Roots that are no steps."""
+"""Roots that are not steps."""
 Key = str | int
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
@@ -45,7 +45,7 @@ def parse(text: Any) -> Reference:
     """The reference that a text says; a DefinitionError shows the place that cannot be read."""
     root = _NAME.match(text) if isinstance(text, str) else None
     if root is None:
-        raise DefinitionError(f"{text!r} is no reference: {_SUCH_AS}")
+        raise DefinitionError(f"{text!r} is not a reference: {_SUCH_AS}")
     path: list[Key] = []
     position = root.end()
     while position < len(text):

@@ -38,7 +38,7 @@ class NoMember(Exception):
 
 
 def problem(schema: Any, depth: int = 0) -> str:
-    """What makes a value no schema; empty if it can be used. Keywords that are not looked at may be anything."""
+    """Why a value is not a usable schema; empty if it is. Keywords that are not used may have any value."""
     if not isinstance(schema, dict) or depth > 2 * _DEEPEST:
         return "it must be an object" if depth <= 2 * _DEEPEST else "it is nested too deeply"
     for keyword, kind in _KEYWORDS.items():
@@ -133,7 +133,7 @@ def type_of(value: Any) -> str:
 
 
 def _alternatives(schema: Schema, depth: int = 0) -> list[Schema]:
-    """The schemas of which a value must fit one, without references and unions."""
+    """The alternative schemas of a value, without references and unions."""
     definitions = schema.get("$defs", {})
     reference = schema.get("$ref")
     if depth > _DEEPEST:

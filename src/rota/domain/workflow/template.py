@@ -142,7 +142,8 @@ def _form(template: Template) -> str:
         return ""
     form = special[0]
     if len(special) > 1 or form not in _FORMS or (len(template) > 1 and form != "$text"):
-        raise DefinitionError(f"an object with the keys {', '.join(template)} is no template: quote it with $literal")
+        keys = ", ".join(template)
+        raise DefinitionError(f"an object with the keys {keys} is not a template: quote it with $literal")
     return form
 
 
@@ -154,7 +155,7 @@ def _choices(template: Template) -> tuple[Reference, ...]:
         case "$first" if template["$first"] and isinstance(template["$first"], list | tuple):
             return tuple(one for choice in template["$first"] for one in _choices(choice))
         case _:
-            raise DefinitionError(f"{template!r} is no reference to a value, nor a $first of at least one")
+            raise DefinitionError(f"{template!r} is not a reference to a value, nor a $first of at least one")
 
 
 def _pair(template: Template) -> tuple[Template, Template]:
@@ -206,7 +207,7 @@ def _chosen(choice: Template, letters: Mapping[str, str]) -> Template | None:
 
 
 def _require(reference: Reference, letters: Mapping[str, str]) -> None:
-    """A root that is no step, `input` or `run`, always has a value."""
+    """A root that is not a step, `input` or `run`, always has a value."""
     letter = letters.get(reference.root, SUCCESS)
     if letter.lower() != SUCCESS:
         raise TemplateError(f"{reference} has no value: {reference.root} is {status_of(letter) or 'open'}")

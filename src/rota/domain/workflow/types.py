@@ -51,7 +51,7 @@ class Types:
             self._roots[step.id] = schema.list_of(result) if step.is_map else result
 
     def about(self, step: Step, parameters: Mapping[str, Schema]) -> Iterator[Finding]:
-        """What does not fit in one step."""
+        """The type errors of one step."""
         for name, argument in step.arguments.items():
             yield from self._argument(
                 f"/with/{escaped(name)}", f"argument {name!r}", argument, parameters.get(name, {})
@@ -107,7 +107,7 @@ class Types:
             return
         items = self.of(step.map)
         if not schema.fits(items, LIST):
-            yield "/map", f"a map goes over a list, but this is {schema.words(items)}"
+            yield "/map", f"a map needs a list, but this is {schema.words(items)}"
         elif step.item is not None:
             wanted, item = parameters.get(step.item, {}), schema.item(items)
             if not schema.fits(item, wanted):

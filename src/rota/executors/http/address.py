@@ -265,7 +265,7 @@ def missing() -> str:
     """What to install before a request can be sent; empty if everything is there. Imports nothing."""
     try:
         is_there = all(find_spec(name) is not None for name in ("httpx", "httpcore", "certifi"))
-    except ValueError:  # One of them was put in the place of a module and has no specification.
+    except ValueError:  # A stand-in for one of these modules has no specification.
         is_there = False
     return "" if is_there else "pip install rota[http]"
 

@@ -1,4 +1,4 @@
-"""Jobs that are HTTP requests: a template is filled with an execution's arguments and sent; the answer decides."""
+"""Jobs that are HTTP requests: a template is filled with the arguments and sent; the answer decides the outcome."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def parameters(request: Request) -> list[str]:
 
 
 def values(request: Request) -> frozenset[str]:
-    """Of these arguments, the ones that may be anything, lists and tables too: they stand in a JSON body only."""
+    """The arguments that may have any value, lists and tables too: those that occur only in a JSON body."""
     if request.body in (None, ARGUMENTS):
         return frozenset()
     elsewhere = template.names(_single_texts(request))

@@ -395,7 +395,7 @@ def _text(value: Any, name: str) -> str:
         case _:
             kind = "null" if value is None else "a list" if isinstance(value, list) else "an object"
             hint = f"; only a parameter written {{{name}*}} takes a list" if isinstance(value, list) else ""
-            raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is no text for a command{hint}")
+            raise ArgumentsError(f"the argument {name!r} is or holds {kind}, which is not a text for a command{hint}")
 
 
 def _attempt_variables(claim: Claim, deadline: int | None) -> dict[str, str]:

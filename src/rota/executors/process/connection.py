@@ -25,7 +25,7 @@ from rota.domain.usage import Usage
 log = logging.getLogger("rota.engine")
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Of one message: a call holds the arguments and a checkpoint, each of which may take 64 MB."""
+"""The most bytes of one message: a call holds the arguments and a checkpoint, each of which may take 64 MB."""
 PIECE = 1 << 16
 _HEAD = struct.Struct("!I")
 STOPPED = 79

@@ -1,7 +1,7 @@
 """Ends a process that has run user code: runs its atexit handlers, then exits.
 
 Error trackers and tracers write their buffers in atexit handlers. sys.exit() would join every thread that is not a
-daemon before the handlers, so a job's thread that never ends would keep the process for ever.
+daemon before the handlers, so a job's thread that never ends would keep the process forever.
 """
 
 from __future__ import annotations

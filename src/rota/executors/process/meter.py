@@ -31,7 +31,7 @@ class Meter:
         self._resets = _opened("/proc/self/clear_refs", os.O_WRONLY)
         self._cpu_s = 0.0
         self.spent = Spent()
-        """What this process had cost when the last job had ended."""
+        """The processor time and peak memory of this process when the last job had ended."""
         self.end()
 
     def begin(self) -> None:

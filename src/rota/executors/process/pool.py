@@ -1,6 +1,6 @@
 """Functions that run in a process of their own, one at a time: `isolation="process"`.
 
-Processes with the app loaded are kept warm and used again, until they have run so many jobs, are so old or so large. A
+Processes with the app loaded are kept warm and used again, up to a number of jobs, an age and a size (`Recycling`). A
 job may use all of a core, leak, crash or be killed without harm to others.
 
 A waiting call begins in the callback in which a process answers the last one, without a task in between.
@@ -46,7 +46,7 @@ NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
 
 
 class Recycling(msgspec.Struct, frozen=True, kw_only=True):
-    """When a process is replaced: after so many jobs, at this age, or at this size."""
+    """When a process is replaced: after this many jobs, at this age, or at this size."""
 
     jobs: int = 10_000
     age_s: float = 3600.0

@@ -25,7 +25,8 @@ _LIMITS = (
     resource.RLIMIT_NOFILE,
     resource.RLIMIT_NPROC,
 )
-"""Lower limits by which another job would fail. Reading one costs half a microsecond for each job."""
+"""Limits of the process that a job may lower, so that another job would fail. Reading one costs half a microsecond for
+each job."""
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _STANDARD = (0, 1, 2)
 OURS = "rota-"

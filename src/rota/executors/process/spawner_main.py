@@ -62,7 +62,7 @@ class Client:
         self.parts: list[bytes] = []
         self.answers: list[bytes] = []
         self.started: dict[int, Started] = {}
-        """By the ids that the client has given them."""
+        """The processes of the client, by the ids that it has given them."""
 
 
 class Worker:
@@ -94,7 +94,7 @@ class Spawner:
         self._started = StartedProcesses(clock.monotonic)
         self._workers: dict[int, Worker] = {}
         self._full: set[Client] = set()
-        """Those whose socket had no space for all answers."""
+        """The clients whose socket had no space for all answers."""
         self._selector = selectors.DefaultSelector()
         self._watch(wakeup, self._reap)
         self._watch(owner.socket, functools.partial(self._serve, owner))

@@ -65,7 +65,7 @@ class WarmProcess:
         self.fresh_bytes = 0
         """Its size before its first job."""
         self.spent = Spent()
-        """Its cost before the running call."""
+        """The processor time and the size of the process before the running call."""
         self.leftover = ""
         """What the last call has left behind; if there is something, the process is not used again."""
         self._free = free

@@ -38,7 +38,7 @@ class Emission(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class EmitHeader(msgspec.Struct, frozen=True):
-    """What the events of one call have in common.
+    """The values that all events of one call share.
 
     `delivers_later`: upkeep delivers the events after the commit. This is for transactions of the caller, which may be
     open for long and must not lock rows of executions and runs, and whose snapshot may be old.

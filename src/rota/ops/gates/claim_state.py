@@ -48,7 +48,7 @@ class Claiming:
             self.tx.tell(Ready.of((claim.lane, claim.rank) for claim in returned))
 
     def once(self, key: str, read: Callable[[], T]) -> T:
-        """What `read` returns, read once for the whole claim."""
+        """The value that `read` returns, read once for the whole claim."""
         if key not in self._known:
             self._known[key] = read()
         found: T = self._known[key]

@@ -47,7 +47,7 @@ def _about(run: Run) -> RunInfo:
 
 
 def _widths(claiming: Claiming, taken: list[Claim]) -> dict[tuple[str, int], int]:
-    """By run and number: the number of items of each map in the runs of which a map item was claimed."""
+    """By run and number: the number of items of each map, for the runs that have a claimed map item."""
     runs = sorted({claim.run for claim in taken if claim.run is not None and claim.map_index is not None})
     rows = claiming.tx.rows("tallies", runs=runs) if runs else []
     return {(run, number): sum(counts) for run, number, *counts in rows}

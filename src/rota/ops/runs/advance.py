@@ -1,4 +1,4 @@
-"""What follows when steps of runs end: the next steps, and the end of the run."""
+"""Advances runs when their steps end: places the next steps, and ends runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Level(msgspec.Struct):
-    """What has ended in the runs at one depth of nesting."""
+    """The steps that have ended in the runs at one depth of nesting."""
 
     steps: Changes = {}
     items: list[tuple[Item, Status]] = []

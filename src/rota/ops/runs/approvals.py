@@ -132,7 +132,7 @@ def _refusal(view: View, row: RunRow, graph: Graph, name: str) -> Exception:
     if name not in graph.numbers:
         return UsageError(f"run {row.id} has no step {name!r}: {_listed(approvals)}")
     if name not in approvals:
-        return UsageError(f"step {name!r} is no approval: {_listed(approvals)}")
+        return UsageError(f"step {name!r} is not an approval: {_listed(approvals)}")
     return Conflict(f"run {row.id}: {_state(view, row, graph, name)}")
 
 

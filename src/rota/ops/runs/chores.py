@@ -13,7 +13,7 @@ log = logging.getLogger("rota.engine")
 
 
 def work_on_runs(tx: Tx, look_s: float = LOOK_S) -> bool:
-    """Tells the steps of one stopping run, or works on one map. False if neither was needed."""
+    """Asks the open steps of one stopping run to stop, or works on one map. False if neither was needed."""
     if repaired := sweep(tx):
         log.error("repaired runs that had not advanced; please report this: %s", ", ".join(repaired))
     return bool(repaired) or tell_steps(tx) or expand(tx, look_s)

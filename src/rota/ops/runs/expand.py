@@ -33,7 +33,7 @@ MOST = 20
 TOLD = 500
 """How many items the expander asks to stop in one transaction."""
 LOOK_S = 0.02
-"""How often a map is looked at whose last chunk is still waiting."""
+"""How often a map whose last chunk is still waiting is checked."""
 NEVER = 2**62
 
 
@@ -111,7 +111,7 @@ def _items(tx: Tx, run: Run, graph: Graph, number: int, letters: Mapping[str, st
 
 
 def _stop(tx: Tx, run: Run, one: _Open) -> bool:
-    """First counts the items that were never placed as cancelled; then tells those that were, chunk by chunk."""
+    """First counts items that were never placed as cancelled; then asks placed items to stop, chunk by chunk."""
     if one.next_item < one.width:
         widths = map_rules.shard_widths(one.width, one.next_item)
         shards = {(run.id, one.number, shard): {Status.CANCELLED: count} for shard, count in enumerate(widths) if count}

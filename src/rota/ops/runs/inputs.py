@@ -36,20 +36,20 @@ class Inputs(msgspec.Struct, frozen=True):
 
     @classmethod
     def broken(cls, trouble: str) -> Inputs:
-        """Of a step that fails because its arguments cannot be made."""
+        """The inputs of a step that fails because its arguments cannot be made."""
         return cls({}, {}, trouble)
 
     @classmethod
     def undoing(cls, parameter: str) -> Inputs:
-        """Of an undo: the parameter takes the result of the step that it undoes."""
+        """The inputs of an undo: the parameter takes the result of the step that it undoes."""
         return cls({}, {}, undo=parameter)
 
     def literals(self, more: dict[str, Any] | None = None) -> str:
-        """The known arguments as JSON text, with `more` of them."""
+        """The known arguments and `more`, as JSON text."""
         return msgspec.json.encode({**self.known, **(more or {})}).decode()
 
     def references(self) -> str | None:
-        """The others as JSON text; None if there are none."""
+        """The templates as JSON text; None if there are none."""
         if self.trouble:
             return msgspec.json.encode({TROUBLE: self.trouble}).decode()
         if self.undo:

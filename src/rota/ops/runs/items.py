@@ -47,7 +47,7 @@ def omitted_items(tx: Tx, run: Run, number: int, low: int, high: int) -> set[int
 def items_to_undo(
     view: View, run: str, number: int, step: Step, low: int = 0, high: int = LAST, most: int = LAST
 ) -> list[int]:
-    """The numbers of the items of a map that are to be undone. A step that is no map has one item, 0."""
+    """The numbers of the items of a map that are to be undone. A step that is not a map has one item, 0."""
     kinds = {"failed": int(step.undo_failed), "workflow": int(step.workflow is not None)}
     rows = view.rows("items_to_undo", run=run, number=number, low=low, high=high, most=most, **kinds)
     return [row[0] for row in rows]

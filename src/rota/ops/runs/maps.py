@@ -44,7 +44,7 @@ def blocker_key(run: str, number: int) -> str:
 
 
 def count(tx: Tx, ended: Iterable[tuple[Item, Status]]) -> set[str]:
-    """Counts ended items, and returns the runs that must be looked at."""
+    """Counts ended items, and returns the runs that must be advanced."""
     shards: dict[Shard, dict[Status, int]] = defaultdict(lambda: defaultdict(int))
     bounded: dict[tuple[str, int], int] = {}
     for item, status in ended:
@@ -59,7 +59,7 @@ def count(tx: Tx, ended: Iterable[tuple[Item, Status]]) -> set[str]:
 
 
 def free_places(tx: Tx, run: str, number: int, at_once: int) -> int:
-    """How many more items may start: all that are placed, less those that have ended or wait for others, take a place.
+    """How many more items may start. An item takes a place if it is placed, has not ended and does not wait for others.
 
     The caller has locked all tallies of the map, so that no item ends, and no chunk is placed, during this count. An
     item that was cancelled while it waited for others had no place, so it is not enough to count the ends.
@@ -86,7 +86,7 @@ def _all_shards(run: str, number: int) -> list[Shard]:
 
 
 def count_shards(tx: Tx, shards: dict[Shard, dict[Status, int]], bounded: Iterable[tuple[str, int]] = ()) -> set[str]:
-    """`bounded` are maps of which all tallies are locked."""
+    """`bounded` are the maps whose tallies are all locked."""
     if not shards:
         return set()
     tx.rows("lock_tallies", keys=sorted({*shards, *(key for one in bounded for key in _all_shards(*one))}))

@@ -46,7 +46,7 @@ class Opening(msgspec.Struct, frozen=True, array_like=True):
     parent_undo_of: str | None
     """The run that the parent undoes, if the parent is an undo."""
     retry_pinned: str | None
-    """What the parent has pinned, if the parent is a retry."""
+    """The data that the parent has pinned, if the parent is a retry."""
 
     def run(self, deadline: int | None = None, pinned: str = "", letters: str = "") -> Run:
         depth = 0 if self.parent_depth is None else self.parent_depth + 1

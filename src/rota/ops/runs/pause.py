@@ -27,7 +27,7 @@ def pause(tx: Tx, namespace: str, id: str, actor: str, note: str = "") -> bool:
 
 
 def resume(tx: Tx, namespace: str, id: str, actor: str) -> bool:
-    """False if the run was not paused. Its timeout, and those below it, are later by as long as it was paused."""
+    """False if the run was not paused. Postpones its timeout, and those of runs below it, by the pause."""
     _below(tx, reader.known(id))
     run = _open(tx, namespace, id)
     if run.paused_at is None:

@@ -47,7 +47,7 @@ class Run(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the steps of a run take from the definition of their job, as it was when the run opened."""
+    """The part of a job's definition that the steps of a run use, as it was when the run opened."""
 
     version: int
     queue: str
@@ -58,7 +58,7 @@ class PinnedJob(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Pinned(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What all steps of a run share."""
+    """The data that all steps of a run share."""
 
     jobs: dict[str, PinnedJob]
     actor: str = ""

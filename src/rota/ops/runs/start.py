@@ -32,7 +32,7 @@ from rota.store.port import Tx
 AT_FIRST = 500
 """Items of a map that are placed in the transaction that starts it; the expander places the others."""
 ROUTE_S = 1.0
-"""How old the route of a job may be when steps are placed, such as the policy of its queue."""
+"""The route of a job, such as the policy of its queue, is cached for this long when steps are placed."""
 
 
 class Started:
@@ -164,7 +164,7 @@ def start_items(
     items: Sequence[tuple[int, Any]],
     free: int | None,
 ) -> list[str]:
-    """Places items of a map, each with its index. With `free`, so many of them may start; the others wait."""
+    """Places items of a map, each with its index. With `free`, only that many may start; the others wait."""
     # Items of one chunk have the same rank: their ids keep them in the order of the list.
     placed = [ids.named(tx.now, f"{run.id}/{number}/{index}", place) for place, (index, _) in enumerate(items)]
     started.steps += [(run.id, number, index, id) for (index, _), id in zip(items, placed, strict=True)]

@@ -28,7 +28,7 @@ from rota.store.port import Tx
 
 MOST = 20
 MOST_STEPS = 2_000
-"""Open steps after which one transaction looks at no further run."""
+"""After this many open steps one transaction checks no further run."""
 
 
 class _Seen(msgspec.Struct, frozen=True, array_like=True):
@@ -37,16 +37,16 @@ class _Seen(msgspec.Struct, frozen=True, array_like=True):
     run: str
     number: int
     status: str | None
-    """Of its execution, if that has ended."""
+    """The status of its execution, if that has ended."""
     deadline: int | None
     sub_look_at: int | None
     """When the sweeper looks at the sub-run that is this step, if the sub-run is open."""
 
 
 def sweep(tx: Tx, early_s: float = 0.0) -> list[str]:
-    """Looks at some runs whose time has come, or comes within `early_s`; returns the one that it repaired, if any.
+    """Checks some runs whose `look_at` is due, or is due within `early_s`; returns the run that it repaired, if any.
 
-    It never waits for the row of a run: these runs are of different depths, and others lock the deepest first.
+    Never waits for the row of a run: these runs have different depths, and other transactions lock the deepest first.
     """
     due = tx.records("runs_to_look_at", Run, until=tx.now + round(early_s * MICROSECONDS), most=MOST)
     runs = list(_bounded(due))

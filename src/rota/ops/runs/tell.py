@@ -11,10 +11,10 @@ from rota.store.port import Tx
 
 
 def tell_steps(tx: Tx) -> bool:
-    """Tells the steps of one run. False if no run has steps to tell.
+    """Asks the open steps of one stopping run to stop. False if there is no such run.
 
     The row of the run is not locked: a step that ends meanwhile is left alone, and no further step of a stopping run
-    starts. The expander tells the items of maps.
+    starts. The expander stops the items of maps.
     """
     found = tx.one("next_untold_run")
     if found is None:

@@ -16,7 +16,7 @@ from rota.store.port import View
 
 _json = msgspec.json.Decoder().decode
 INPUT, RUN = "input", "run"
-"""The roots of references that are no steps."""
+"""The roots of references that are not steps."""
 
 
 class Values:

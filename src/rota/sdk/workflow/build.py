@@ -41,9 +41,9 @@ class Build:
         self._last_numbers: dict[str, int] = {}
         self.pending: list[Pending] = []
         self.conditions: list[Condition] = []
-        """Those of the open blocks, outermost first."""
+        """The conditions of the open blocks, outermost first."""
         self.closed: Condition | None = None
-        """That of the `when` block that has just ended; `otherwise` may follow it."""
+        """The condition of the `when` block that has just ended; `otherwise` may follow it."""
 
     def here(self) -> Place:
         return place.here(self.code)

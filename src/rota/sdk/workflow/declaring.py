@@ -58,7 +58,7 @@ class WorkflowDecorator(Protocol):
 
 
 class Declared(NamedTuple):
-    """What an app registers. `definition` has no graph, which is made later by the source."""
+    """A workflow as an app registers it. `definition` has no graph: the source makes it later."""
 
     function: Callable[..., Any]
     signature: Signature
@@ -66,7 +66,7 @@ class Declared(NamedTuple):
     source: GraphSource
     when: When
     arguments: Mapping[str, Any]
-    """Those of the runs that start by themselves."""
+    """The arguments of runs that start by themselves."""
     depends_on: Any = ()
 
 

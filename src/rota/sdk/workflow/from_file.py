@@ -22,7 +22,7 @@ def definition_from_file(data: Mapping[str, Any] | str, known: Mapping[str, Defi
     """
     declared = from_data(data)
     graph = declared.source.make()
-    assert isinstance(graph, Graph)  # What is wrong with data has been raised by `from_data`.
+    assert isinstance(graph, Graph)  # `from_data` has raised the errors in the data itself.
     jobs = {name: _callee(one) for name, one in known.items() if not _is_workflow(one)}
     workflows = {name: _callee(one) for name, one in known.items() if _is_workflow(one)}
     workflows[graph.name] = declared.source.callee()

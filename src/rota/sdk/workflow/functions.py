@@ -70,11 +70,11 @@ def text(pattern: str, /, **values: object) -> str:
     try:
         fields = [(name, form, how) for _, name, form, how in Formatter().parse(pattern) if name is not None]
     except ValueError as error:
-        build.refuse(f"{pattern!r} is no text with names in braces: {error}")
+        build.refuse(f"{pattern!r} is not a text with names in braces: {error}")
     if any(form or how for _, form, how in fields):
         build.refuse("a name in braces has no format here: do it in a job")
     if wrong := sorted({name for name, _, _ in fields} ^ values.keys()):
-        build.refuse(f"every {{name}} is given as name=…, and the other way round; {wrong[0]!r} is not")
+        build.refuse(f"names in braces and keywords must be the same; {wrong[0]!r} is only in one of them")
     template = {"$text": pattern, **{name: template_of(value, build, name) for name, value in values.items()}}
     return cast("str", Value(Symbol(build, template, STRING)))
 
@@ -162,5 +162,5 @@ def _choices(build: Build, symbol: Symbol, what: str) -> list[Any]:
     if list(symbol.template) == ["$"]:
         return [symbol.template]
     if "$first" not in symbol.template:
-        build.refuse(f"{what} takes the values of steps or parts of them, not of other functions")
+        build.refuse(f"{what} takes values of steps or parts of them, not the result of first(…) and the like")
     return list(symbol.template["$first"])

@@ -60,7 +60,7 @@ def _parsed(function: Callable[..., Any]) -> tuple[_Function, str, str, int] | N
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
     if not isinstance(tree, _Function):
-        return None  # A lambda, of which the source is the whole statement.
+        return None  # A lambda: its source is the whole statement.
     return tree, source, inspect.getsourcefile(function) or "?", start
 
 

@@ -45,7 +45,7 @@ _NOT_FOR_WORKFLOWS = {
 
 
 class Stepping(NamedTuple):
-    """What a step needs to know about the job or workflow that it runs."""
+    """The facts about a job or workflow that a step of it needs."""
 
     app: str
     name: str
@@ -170,7 +170,7 @@ def _items(build: Build, items: Any) -> Template:
     if type(items) is Value:
         return template_of(items, build, "the items of the map")
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
-        build.refuse(f"a map goes over a list, not over {items!r}")
+        build.refuse(f"a map needs a list, not {items!r}")
     return template_of(items if isinstance(items, set | frozenset) else list(items), build, "the items of the map")
 
 

@@ -29,7 +29,7 @@ def template_of(value: Any, build: Build, what: str) -> Template:
             symbols.append(one)
             return {_PLACE: len(symbols) - 1}
         if type(one) is Condition:
-            build.refuse(f"{what}: a condition is no value: compute it in a job")
+            build.refuse(f"{what}: a condition is not a value: compute it in a job")
         if type(one) is msgspec.Raw:
             return msgspec.json.decode(one)
         raise TypeError(f"{type(one).__name__} is not JSON")

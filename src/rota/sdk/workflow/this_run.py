@@ -1,4 +1,4 @@
-"""`this_run`: the run that is going to be, for arguments of steps."""
+"""`this_run`: facts about the future run, for arguments of steps."""
 
 from __future__ import annotations
 

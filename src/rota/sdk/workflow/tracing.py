@@ -29,7 +29,7 @@ _INSTEAD = "pass it in as a parameter, or use `this_run`"
 
 
 class Trace(NamedTuple):
-    """What one run of the function did."""
+    """The record of one run of the function."""
 
     steps: tuple[Step, ...]
     result: Template
@@ -58,7 +58,7 @@ class Subject(NamedTuple):
 
 
 def problems(subject: Subject) -> list[WorkflowError]:
-    """What the source shows to be wrong, before the function runs."""
+    """The problems that the source shows, before the function runs."""
     function = inspect.unwrap(subject.function)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return [_whole(subject, "the function of a workflow runs while it is built: write `def`, not `async def`")]

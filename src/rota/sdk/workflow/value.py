@@ -87,7 +87,7 @@ class ConditionSymbol(NamedTuple):
 
 
 class Condition:
-    """What a comparison of values gives: true or false is known only later."""
+    """The result of a comparison of values: whether it is true is known only later."""
 
     __slots__ = ("__rota__",)
     __rota__: ConditionSymbol
@@ -190,7 +190,7 @@ _REFUSED = {
     },
 }
 for _kind, _messages in _REFUSED.items():
-    _kind.__name__ = f"Symbolic{_kind.__name__}"  # As others' errors call it: "SymbolicValue is not JSON serializable".
+    _kind.__name__ = f"Symbolic{_kind.__name__}"  # For errors of other libraries: "SymbolicValue is …".
     for _names, _message in _messages.items():
         for _name in _names.split():
             setattr(_kind, f"__{_name}__", (_noting if _name in _CONTINUING else _refusing)(_message))

@@ -28,7 +28,7 @@ class GraphSource(Protocol):
     """Where the graph comes from."""
 
     def problems(self) -> list[WorkflowError]:
-        """What is wrong before the graph can be made."""
+        """The problems that are found before the graph is made."""
 
     def make(self) -> Graph | list[WorkflowError]:
         """The graph, unchecked; or everything that was wrong while it was made."""
@@ -41,7 +41,7 @@ class GraphSource(Protocol):
 
 
 class Surroundings(Protocol):
-    """The app, as far as a workflow needs it."""
+    """The part of the app that a workflow needs."""
 
     @property
     def jobs(self) -> Mapping[str, Job[..., Any, Any]]: ...
@@ -51,7 +51,7 @@ class Surroundings(Protocol):
 
 
 class Callees(Mapping[str, Callee]):
-    """What steps can run, looked up when it is needed."""
+    """The jobs and workflows that steps can run, looked up when needed."""
 
     def __init__(self, known: Mapping[str, Stepped[..., Any]]) -> None:
         self._known = known
@@ -223,9 +223,9 @@ class Workflow(Stepped[P, T]):
             return self._made[0]
 
     def _graph_or_problems(self) -> Graph | list[WorkflowError]:
-        """The graph, or everything that the first of three checks finds: of the source, while it is made, of the graph.
+        """The graph, or all problems of the first check that finds any: of the source, of the build, of the graph.
 
-        A later check would report what follows from the problems of an earlier one.
+        Later checks are skipped: they would report consequences of the same problems.
         """
         if found := self._source.problems():
             return found

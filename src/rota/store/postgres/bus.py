@@ -40,7 +40,7 @@ LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
 ANSWER_S = 5.0
 PATIENCE = 5
-"""After so many failed connections in a row a warning is logged."""
+"""A warning is logged after this many failed connections in a row."""
 _encode = msgspec.json.Encoder().encode
 
 

@@ -11,7 +11,7 @@ from rota.domain.errors import StoreError, StoreFull, StoreMismatch, StoreUnavai
 
 
 class Remedy(Enum):
-    """What may help after an error."""
+    """The remedy after an error."""
 
     AGAIN = "the same again, on the same connection"
     RECONNECT = "the same again, on a new connection"

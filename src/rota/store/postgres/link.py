@@ -253,10 +253,10 @@ class _Watchdog:
 _watchdog = _Watchdog()
 
 
-def _start_anew() -> None:
+def _reset_after_fork() -> None:
     """After a fork: the child has no watchdog thread, and the connections belong to the parent."""
     global _watchdog
     _watchdog = _Watchdog()
 
 
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)

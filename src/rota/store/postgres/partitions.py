@@ -135,7 +135,7 @@ def strays(connection: Connection, schema: str, most: int) -> tuple[int, list[st
 def make_ahead(
     connection: Connection, schema: str, now: int, waits_ms: Sequence[int], pause: Callable[[], None]
 ) -> Made:
-    """Creates the missing days from yesterday on, except days of which the default partition already has rows."""
+    """Creates the missing days from yesterday on, except days that already have rows in the default partition."""
     there = set(days(connection, schema))
     made = Made()
     for day in retention.days_wanted(now):

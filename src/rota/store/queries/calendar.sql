@@ -27,7 +27,7 @@ SELECT name FROM calendar WHERE namespace = :namespace AND name AMONG(:names, te
 DELETE FROM calendar WHERE namespace = :namespace AND name = :name
 
 -- name: schedules_with
--- Schedules whose text has a part somewhere; the caller looks closer. Reads all schedules of the namespace, which only the
--- removal of a calendar does.
+-- Schedules whose stored text contains `:part`; the caller checks each match. Reads all schedules of the namespace:
+-- used only to remove a calendar.
 SELECT id, app, name, spec FROM schedule
 WHERE namespace = :namespace AND removed_at IS NULL AND FOUND(spec, :part) > 0

@@ -1,7 +1,7 @@
--- What was changed between two instants, newest first.
+-- The changes between two instants, newest first.
 
 -- name: audited_between
--- The newest rows are looked at, up to a bound: most of the trail is about single executions.
+-- Reads the newest rows, up to a bound: most of the trail is about single executions.
 SELECT a.id, a.at, a.actor, a.action, a.subject, a.after FROM (
     SELECT id, at, actor, action, subject, after FROM audit WHERE namespace = :namespace ORDER BY id DESC LIMIT :looks) a
 WHERE a.at >= :low AND a.at < :high

@@ -33,7 +33,7 @@ DELETE FROM ready WHERE id AMONG(:queued, uuid)
 -- name: ask_cancel
 UPDATE running SET cancel_at = :now, cancel_reason = :reason WHERE id AMONG(:ids, uuid) AND cancel_at IS NULL
 
--- name: standings
+-- name: current_statuses
 SELECT id, status, worker, cancel_at, deadline FROM state WHERE id AMONG(:ids, uuid) AND namespace = :namespace
 
 -- name: dead_of

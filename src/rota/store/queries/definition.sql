@@ -23,7 +23,7 @@ JOIN job_version v ON v.namespace = d.namespace AND v.app = d.app AND v.job = d.
 WHERE d.id = :id AND d.namespace = :namespace
 
 -- name: jobs_after
--- In the order of names. That order is the database's, so names with a prefix are no range of it.
+-- In the order of names. That order is the database's, so the names with a prefix may not be a contiguous range.
 SELECT j.id, j.app, j.name, j.version, j.base, NULL AS last, j.origin, j.revision, j.runs, j.paused_at, j.paused_by,
        j.paused_note, j.created_at, j.created_by, j.updated_at, NULL AS deleted_at, v.definition, v.source,
        v.template
@@ -69,7 +69,7 @@ WHERE x.namespace = :namespace AND x.job = :job AND x.id >= :lowest AND x.app = 
   AND (CAST(:last AS bigint) IS NULL OR x.job_version <= :last)
 ORDER BY x.id DESC LIMIT :most
 
--- name: standings_in_full
+-- name: recent_executions
 SELECT s.id, s.status, s.reason, s.started_at, s.finished_at FROM state s
 WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace ORDER BY s.id DESC
 

@@ -52,7 +52,7 @@ DELETE FROM dependency WHERE (namespace, app, job, upstream_app, upstream) IN (
 SELECT DISTINCT key FROM blocker WHERE kind = :kind AND key AMONG(:keys, text)
 
 -- name: free_dependents
--- Those of the jobs that no schedule starts, and of which no execution is queued, waits or runs, or was begun and is
+-- The jobs that no schedule starts and that have no execution which is queued, waits, runs, or was begun and is
 -- scheduled to run again. A delayed execution that has not begun does not count, and neither do steps.
 SELECT e.namespace, e.app, e.job FROM EACH(:jobs, namespace text, app text, job text) e
 WHERE NOT EXISTS (

@@ -140,7 +140,7 @@ WHERE e.namespace = :namespace AND e.id PAST :before AND e.id UNTIL :end
 ORDER BY e.id WAY LIMIT :most
 
 -- name: end_of_events_budget
--- The last of the next `:budget` events, if there are so many.
+-- The last of the next `:budget` events, if there are that many.
 SELECT e.id FROM event e WHERE e.namespace = :namespace AND e.id PAST :before ORDER BY e.id WAY LIMIT 1 OFFSET :budget - 1
 
 -- name: event_of

@@ -137,7 +137,7 @@ SELECT app, name, id FROM schedule WHERE namespace = :namespace AND name AMONG(:
 
 -- name: matching
 -- The cast keeps SQLite from reading all ids of the namespace in the index execution_job.
--- Which of these executions match, by what never changes. A job and a schedule are named alone or behind their app.
+-- Which of these executions match by their fixed columns. A job or a schedule is given as `name` or as `app/name`.
 SELECT x.id FROM execution x
 WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :namespace
   AND (:any_job OR x.job AMONG(:jobs, text) OR x.app || '/' || x.job AMONG(:jobs, text))
@@ -153,7 +153,7 @@ WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :n
 ORDER BY x.id DESC
 
 -- name: matching_state
--- Which of these executions match, by what changes.
+-- Which of these executions match by their state.
 SELECT s.id FROM state s
 WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace
   AND (:any_status OR s.status AMONG(:statuses, text)) AND (:any_reason OR s.reason AMONG(:reasons, text))
@@ -168,7 +168,7 @@ WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :n
 ORDER BY s.id DESC
 
 -- name: matching_end
--- Which of these executions have ended so.
+-- Which of these executions have ended with one of these statuses.
 SELECT f.id FROM finished f WHERE f.id AMONG(:ids, uuid) AND WITHIN(f.id) AND f.final = 1 AND f.status AMONG(:statuses, text)
 
 -- name: other_namespaces
@@ -219,7 +219,7 @@ WHERE e.namespace = :namespace AND e.name = :name AND e.emitted_at >= :low AND e
 LIMIT :most
 
 -- name: newest_events_to_count
--- No index has the events of one namespace: the newest ones of all are looked at.
+-- No index has the events of one namespace: the newest events of all namespaces are read.
 SELECT e.emitted_at, CASE WHEN e.namespace = :namespace AND e.emitted_at >= :low AND e.emitted_at < :high
     AND (CAST(:subject AS text) IS NULL OR e.subject = :subject) THEN 1 ELSE 0 END AS matches
 FROM (SELECT id, namespace, subject, emitted_at FROM event ORDER BY id DESC LIMIT :most) e

@@ -1,4 +1,4 @@
--- What open streams of the HTTP API show. One statement of each kind serves all streams of a server.
+-- The values that open streams of the HTTP API show. One statement of each kind serves all streams of a server.
 
 -- name: feed_lanes
 -- How much each queue of these namespaces has, counted up to a bound in each lane.

@@ -1,4 +1,4 @@
--- What the findings and the overview are made of. Every statement is bounded by the lanes, the queues or a limit.
+-- The facts for the findings and the overview. Every statement is bounded by the lanes, the queues or a limit.
 
 -- name: lanes_in_use
 -- All lanes of a namespace. Ready executions are counted up to a bound.

@@ -1,5 +1,6 @@
 -- name: execution
--- A job that uses the name of a deleted one has higher version numbers; shown they count from 1 for each job.
+-- A job that uses the name of a deleted one has higher version numbers; the displayed numbers count from 1 for each
+-- job.
 SELECT s.id, s.namespace, s.app, s.job,
        s.job_version - CASE WHEN s.job_version > j.base THEN j.base ELSE coalesce((
            SELECT d.base FROM deleted_job d

@@ -28,7 +28,7 @@ UPDATE retention_pass SET done_at = :now, beat_at = :now WHERE name = :name AND 
 
 -- name: history_page
 -- Executions in the order of their ids, and whether each may be deleted: it ended before the cutoff of its namespace,
--- is no dead letter, and no open run refers to its result.
+-- is not a dead letter, and no open run refers to its result.
 SELECT x.id, x.deadline,
        CASE WHEN f.finished_at < c.cutoff AND d.id IS NULL AND NEEDLESS(x) THEN 1 ELSE 0 END AS goes
 FROM (SELECT id, namespace, deadline, run FROM execution WHERE id > :after AND id < :bound ORDER BY id LIMIT :most) x
@@ -137,7 +137,7 @@ DELETE FROM worker WHERE id IN (
     ORDER BY w.id LIMIT :most)
 
 -- name: drop_audit
--- Only the first rows are looked at: they are the oldest.
+-- Reads only the first rows, which are the oldest.
 DELETE FROM audit WHERE at < :bound AND id IN (SELECT a.id FROM audit a ORDER BY a.id LIMIT :most)
 
 -- name: drop_request_keys

@@ -319,9 +319,9 @@ SELECT pinned FROM run_ended WHERE id = :id
 SELECT letters FROM run_ended WHERE id = :id
 
 -- name: items_to_undo
--- The items to undo of a step (a step that is no map has one item, 0): those that succeeded, and with `failed` also those
--- that started and did not succeed. An attempt that failed before its function was called has not started. Of a
--- sub-workflow only the sub-runs that have steps to undo.
+-- The items of a step to undo (a step that is not a map has one item, 0): those that succeeded, and with `failed` also
+-- those that started and did not succeed. An attempt that failed before its function was called has not started. For a
+-- sub-workflow, only the sub-runs that have steps to undo.
 SELECT s.item FROM step s CROSS JOIN finished f ON f.id = s.execution AND f.final = 1
 WHERE s.run = :run AND s.number = :number AND s.item >= :low AND s.item < :high
   AND (f.status = 'success'

@@ -12,7 +12,7 @@ WHERE t.id AMONG(:ids, uuid) AND t.namespace = :namespace
 ORDER BY t.id DESC
 
 -- name: page_of_runs
--- The runs of one workflow up to `:end`; with a status those that have ended so.
+-- The runs of one workflow up to `:end`; with a status, only those that have ended with it.
 SELECT x.id FROM execution x
 WHERE x.job = :job AND x.id PAST :before AND x.id UNTIL :end AND x.namespace = :namespace
   AND (CAST(:app AS text) IS NULL OR x.app = :app) AND x.created_at >= :since AND x.created_at < :until
@@ -22,7 +22,7 @@ WHERE x.job = :job AND x.id PAST :before AND x.id UNTIL :end AND x.namespace = :
 ORDER BY x.id WAY LIMIT :most
 
 -- name: end_of_budget
--- The last execution of the next `:budget` ones of a job, if there are so many.
+-- The last execution of the next `:budget` ones of a job, if there are that many.
 SELECT e.id FROM execution e WHERE e.job = :job AND e.id PAST :before AND e.namespace = :namespace
 ORDER BY e.id WAY LIMIT 1 OFFSET :budget - 1
 

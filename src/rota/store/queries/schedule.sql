@@ -1,6 +1,7 @@
 -- name: due_schedules @sqlite
--- `:shards` has a time limit for each shard: now for the caller's own, and earlier for those of other supervisors, whose
--- ticks it takes only if they are late. The order of the shards changes with each call, so no shard starves. Sorting all due rows for each batch is too slow.
+-- `:shards` has a time limit for each shard: now for the caller's own, and earlier for those of other supervisors,
+-- whose ticks it takes only if they are late. The order of the shards changes with each call, so no shard starves.
+-- Sorting all due rows for each batch is too slow.
 SELECT s.id, h.shard, s.namespace, s.app, s.name, s.spec, h.revision, h.cursor, h.next_at, h.last_execution, h.held
 FROM EACH(:shards, shard int, until bigint) m CROSS JOIN hand h ON h.shard = m.shard AND h.next_at <= m.until
 CROSS JOIN schedule s ON s.id = h.schedule

@@ -60,7 +60,7 @@ DELETE FROM ready WHERE id AMONG(:returned, uuid)
 
 -- name: claim @postgres
 -- Lane by lane, from behind a position up to the highest rank; no more rows are locked than are taken. The start is the
--- time now, not the begin of the transaction: some rows may have been enqueued since then.
+-- time now, not the start of the transaction: some rows may have been enqueued since then.
 WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
@@ -245,7 +245,7 @@ FROM EACH(:rows, id uuid, reason text, fingerprint text) e CROSS JOIN execution 
 SELECT id, job, reason FROM dead WHERE id AMONG(:ids, uuid) ORDER BY id
 
 -- name: definitions_of
--- Of the versions that these executions were accepted with.
+-- The definitions of the versions that these executions were accepted with.
 SELECT e.id, v.definition FROM execution e
 CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = e.job_version
 WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest

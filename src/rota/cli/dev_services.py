@@ -77,7 +77,7 @@ def _free(port: int | None) -> int | None:
 
 
 def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "rota.cli.beside", str(os.getpid()), *arguments]
+    command = [sys.executable, "-P", "-m", "rota.cli.dev_services", str(os.getpid()), *arguments]
     # A session of its own: Ctrl-C reaches `rota dev` alone, which then stops the others.
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
