@@ -199,7 +199,7 @@ def test_queued_executions_without_a_worker_are_found(world: World) -> None:
         return [(one.subject.name, one.evidence) for one in kinds if one.kind == "no_worker"]
 
     world.enqueue_many(3, queue="mail")
-    assert found() == [("mail", "3 queued in mail, oldest 0ms")]
+    assert found() == [("mail", "3 queued in mail, oldest 0 ms")]
     worker = world.join()
     assert found() == []
     world.store.transact(fleet.leave, worker)

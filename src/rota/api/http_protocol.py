@@ -1,6 +1,6 @@
 """Requests that never reach a route, because their head is not valid HTTP, too large or too slow.
 
-uvicorn would answer them in plain text, and would keep a head in memory, and its connection open, for ever.
+uvicorn would answer them in plain text, and would keep a head in memory, and its connection open, forever.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def apply(database: Database, file: Path) -> None:
     from rota.api.problem import Problem
 
     try:
-        given: TemplateBody = bodies.decoded(file.read_bytes(), TemplateBody)
+        data = file.read_bytes()
+        bodies.check_json(data)
+        given: TemplateBody = bodies.decoded(data, TemplateBody)
         templating.check(given.job)
     except Problem as problem:
         raise UsageError(f"{file.name}: {problem.detail}") from None

@@ -27,7 +27,7 @@ Length = float | int | str
 
 
 class NamespaceIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """`retention` is a duration, or 0 for ever; without it the setting of the server decides."""
+    """`retention` is a duration, or 0 for no end; without it the setting of the server decides."""
 
     retention: Length | None = None
     quotas: Quotas | None = None

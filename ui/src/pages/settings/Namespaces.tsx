@@ -69,7 +69,7 @@ function columnsOf(change: (name: string) => void): readonly Column<Namespace>[]
 }
 
 function keptWords(one: Namespace): string {
-  const kept = one.retention === null ? "for ever" : duration(one.retention);
+  const kept = one.retention === null ? "forever" : duration(one.retention);
   return one.hasOwnRetention ? kept : `${kept}, by the setting`;
 }
 
