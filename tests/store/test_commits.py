@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from rota.ops import enqueue, submission
 from rota.store.port import Tx
 from rota.store.sqlite.store import MOST_IN_GROUP, SqliteStore
 from tests.store.running import foreign
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.world import World
 
 
@@ -66,6 +66,34 @@ def test_waiting_operations_share_one_commit(world: World, store: SqliteStore) -
     assert len({future.result(PATIENCE_S)[0].id for future in futures}) == 100
     # One commit for the operation that held the writer, one for the hundred.
     assert seen.count("COMMIT") == 2
+
+
+def test_a_thread_that_writes_itself_does_not_overtake_the_writer_thread(path: Path) -> None:
+    """Otherwise one busy thread keeps the lock, and the calls of all other threads wait for it."""
+    entered, release, order = threading.Event(), threading.Event(), list[str]()
+
+    def first(tx: Tx) -> None:
+        entered.set()
+        assert release.wait(PATIENCE_S)
+
+    def write(tx: Tx, name: str) -> None:
+        order.append(f"{name} in {threading.current_thread().name}")
+
+    with closing(SqliteStore(f"sqlite:///{path}")) as store:
+
+        def busy() -> None:
+            store.transact(first)
+            store.transact(write, "next")
+
+        caller = threading.Thread(target=busy, name="caller")
+        caller.start()
+        assert entered.wait(PATIENCE_S)
+        other = store.submit(write, "other")
+        eventually(lambda: store._has_group)
+        release.set()
+        other.result(PATIENCE_S)
+        caller.join(PATIENCE_S)
+    assert order == ["other in rota-sqlite-writer", "next in rota-sqlite-writer"]
 
 
 def test_a_group_commit_has_a_limited_size(world: World, store: SqliteStore) -> None:

@@ -52,6 +52,8 @@ class Statement(msgspec.Struct, frozen=True):
     rest: tuple[Text, ...]
     columns: dict[str, tuple[str, ...]]
     lists: dict[str, str]
+    names: frozenset[str]
+    """The parameters that it uses. Callers may pass more."""
 
 
 @cache
@@ -76,7 +78,8 @@ def _statement(name: str, texts: tuple[str, ...]) -> Statement:
         _numbered(f"rota_{name}_{index}", text, _numbered(f"rota_{name}_{index}_autocommit", _NOW.sub(CLOCK, text)))
         for index, text in enumerate(texts)
     )
-    return Statement(texts, first, tuple(rest), columns, lists)
+    names = {name for text in (first, *rest) for name in text.parameters}
+    return Statement(texts, first, tuple(rest), columns, lists, frozenset({*names, *columns}))
 
 
 def _numbered(name: str, text: str, autocommit: Text | None = None) -> Text:
@@ -281,6 +284,8 @@ class PostgresSession(Session):
 def bind(bound: dict[str, Any], params: dict[str, Any], statement: Statement, plain: Callable[[Any], Any]) -> None:
     """Adds the parameters: lists and the columns of batches as array literals, other values as `plain` encodes them."""
     for name, value in params.items():
+        if name not in statement.names:
+            continue
         if type(value) is dict:
             value = list(value.items() if name in statement.columns else value.values())
         if type(value) is not list:

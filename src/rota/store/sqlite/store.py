@@ -76,6 +76,8 @@ class SqliteStore:
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
         self._inbox: queue.SimpleQueue[PendingCall | None] = queue.SimpleQueue()
         self._company = 0
+        self._has_group = False
+        """Whether the writer thread has taken calls out of the inbox that are not committed yet."""
         self._patience_s = 0.0
         self._closed = False
         self._awaits_turn = False
@@ -112,8 +114,13 @@ class SqliteStore:
         return cast("T", call.answer())
 
     def _write_here(self, call: PendingCall) -> bool:
-        """Runs the operation in the calling thread; False if it must wait, or would make others wait."""
-        if not self._callers_write or self._writing.locked() or not self._inbox.empty() or call.is_large:
+        """Runs the operation in the calling thread; False if it must wait, or would make others wait.
+
+        Where several threads call at once, the writer thread commits their calls together. A caller that wrote before a
+        group of the writer thread would take the lock from it again and again.
+        """
+        is_shared = self._company > 1 or self._has_group or self._writing.locked() or not self._inbox.empty()
+        if not self._callers_write or is_shared or call.is_large:
             return False
         # A signal handler may raise in the main thread at any point: `with` releases the lock even then.
         with self._writing:
@@ -253,7 +260,7 @@ class SqliteStore:
     def _serve(self) -> None:
         name_thread(WRITER)
         while (first := self._set_aside or self._inbox.get()) is not None:
-            self._set_aside = None
+            self._set_aside, self._has_group = None, True
             group = [first]
             # A caller that was answered a moment ago is likely to call again at once. A commit costs the same for one
             # call as for many, so it pays to wait for more calls for up to the time that a commit takes.
@@ -261,6 +268,7 @@ class SqliteStore:
             started_at = self.clock.monotonic()
             with self._writing:
                 self._commit(group, is_writer=True)
+                self._has_group = False
             self._patience_s = min(LONGEST_PATIENCE_S, self.clock.monotonic() - started_at)
 
     def _gather(self, group: list[PendingCall], patience_s: float = 0.0, *, leaves_large: bool = False) -> None:
