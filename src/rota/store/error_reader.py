@@ -149,6 +149,7 @@ def with_errors(view: View, namespace: str, found: Sequence[ErrorGroup]) -> list
                 last_at=one.last_at,
                 text=text(decoded(last.error)) if last else None,
                 first_version=first.version if first else None,
+                last_version=last.version if last else None,
                 version_at=first.version_at if first else None,
             )
         )

@@ -46,6 +46,13 @@ FROM execution x LEFT JOIN job j ON j.namespace = x.namespace AND j.app = x.app 
 LEFT JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = x.job_version
 WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :namespace
 
+-- name: versions_before
+-- The versions of a job before one of them, newest first, with the version in force.
+SELECT j.origin, j.version - j.base, v.number - j.base, v.digest
+FROM job j CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name
+WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
+  AND v.number > j.base AND v.number < j.base + CAST(:first AS integer) ORDER BY v.number DESC LIMIT :most
+
 -- name: dead_counted
 SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
 
@@ -56,12 +63,13 @@ SELECT j.app, j.name, j.paused_at, j.paused_by, j.paused_note, (SELECT count(*) 
 FROM job j WHERE j.paused_at IS NOT NULL AND j.namespace = :namespace ORDER BY j.app, j.name LIMIT :jobs
 
 -- name: ticks_left_out
+-- Not of paused schedules.
 SELECT s.id, s.app, s.name, s.job, t.outcome, CAST(sum(t.count) AS bigint) AS count,
        CAST(sum(CASE WHEN t.decided_at >= :lately THEN t.count ELSE 0 END) AS bigint) AS lately,
        min(t.at) AS first_at, max(t.until) AS last_at, h.last_outcome, h.last_execution
 FROM tick t CROSS JOIN schedule s ON s.id = t.schedule CROSS JOIN hand h ON h.schedule = s.id
 WHERE t.execution IS NULL AND t.decided_at >= :since AND s.namespace = :namespace AND s.removed_at IS NULL
-  AND t.outcome IN ('overlap', 'queued', 'missed', 'outside_window', 'unknown_job')
+  AND s.paused_at IS NULL AND t.outcome IN ('overlap', 'queued', 'missed', 'outside_window', 'unknown_job')
 GROUP BY s.id, s.app, s.name, s.job, t.outcome, h.last_outcome, h.last_execution
 ORDER BY s.id, t.outcome
 
