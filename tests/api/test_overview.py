@@ -108,7 +108,7 @@ async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient
     assert found["queue_paused"]["text"] == "Queue mail is paused by oncall: “provider is down”"
     assert found["queue_paused"]["series"]["points"][-1] == 2
     assert found["job_paused"]["affected"] == 1
-    assert found["worker_trouble"]["text"].endswith("can start no process for commands: No space left on device")
+    assert found["worker_trouble"]["evidence"].startswith("No space left on device; ")
     resume = found["queue_paused"]["actions"][0]
     await client.request(resume["method"], f"http://localhost{resume['path']}")
     assert "queue_paused" not in await findings(client, world)

@@ -257,7 +257,8 @@ def test_an_execution_that_runs_longer_than_usual(passed: int, took: list[int], 
 def test_workers_in_trouble_late_and_lost() -> None:
     full = worker(trouble={"commands": "No space left on device"})
     (one,) = found(workers=[full])
-    assert one.text == "Worker w-7 can start no process for commands: No space left on device"
+    assert one.text == "Worker w-7 can start no process for commands"
+    assert one.evidence == "No space left on device; it runs 1 of 8 at once, and other jobs still start on it"
     assert kinds(workers=[worker(beats="0" * 38 + "12")]) == ["worker_late"]
     assert kinds(workers=[worker(beats="0" * 39 + "1")]) == []
     (silent,) = found(workers=[worker(lease_until=NOW - MINUTE)])
