@@ -84,6 +84,9 @@ async def test_case_a_job_that_fails_since_a_deploy_names_the_deploy_before(
     world.store.transact(finish.finish, ended)
     roll_back = (await findings(client, world))["failing"]["actions"][2]
     assert (roll_back["kind"], roll_back["command"]) == ("run", "rota deploys use shop 1")
+    (group,) = (await client.get("/errors")).json()["items"]
+    detail = (await client.get(f"/errors/{group['fingerprint']}")).json()
+    assert detail["rollBack"] == {"version": 2, "to": 1, "isCode": True, "deploy": 1}
     world.store.transact(deploy.use, "default", "shop", 1, 3600, "ann")
     assert len((await findings(client, world))["failing"]["actions"]) == 2
 

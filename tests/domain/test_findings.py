@@ -109,7 +109,7 @@ def test_a_failing_job_that_is_paused_says_so_and_offers_to_resume_it() -> None:
 @pytest.mark.parametrize(
     ("way", "command", "link"),
     [
-        (WayBack(14, 13, deploy=3), "rota deploys use shop 3", None),
+        (WayBack(14, 13, is_code=True, deploy=3), "rota deploys use shop 3", None),
         (WayBack(14, 13), None, "/jobs/shop/charge?version=14&against=13"),
     ],
 )

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import error_fingerprint
-from rota.domain.findings.facts import ErrorCount
+from rota.domain.findings.facts import ErrorCount, WayBack
 from rota.domain.outcome import Error
+from rota.store.deploys import all_deploys
 from rota.store.port import View
 
 MOST_LETTERS = 50_000
@@ -122,6 +123,22 @@ def registered(view: View, namespace: str, app: str, job: str) -> list[tuple[int
     """The newest versions of a job, and when each was registered; newest first."""
     about = {"namespace": namespace, "app": app, "job": job, "most": MOST_VERSIONS}
     return [(version, at) for version, at in view.rows("versions_registered", **about)]
+
+
+def way_back(view: View, namespace: str, app: str, job: str, first: int | None, last: int | None) -> WayBack | None:
+    """None unless the error came with a version after the first one, and its newest letter has the version in force."""
+    if first is None or first <= 1:
+        return None
+    rows = view.rows("versions_before", namespace=namespace, app=app, job=job, first=first, most=MOST_VERSIONS)
+    if not rows or rows[0][1] != last:
+        return None
+    origin, version, before, _ = rows[0]
+    if origin != "code":
+        return WayBack(version, before)
+    digests = {row[3] for row in rows}
+    own = (one for one in all_deploys(view, namespace) if one.app == app)
+    deploy = next((one.number for one in own if one.declared.jobs.get(job) in digests), None)
+    return WayBack(version, before, is_code=True, deploy=deploy)
 
 
 def last_success(view: View, namespace: str, app: str, job: str, before: str) -> tuple[str, int] | None:

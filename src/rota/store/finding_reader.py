@@ -30,7 +30,6 @@ from rota.domain.schedule import SHARDS
 from rota.domain.workflow import wait
 from rota.domain.workflow.wait import Approve
 from rota.store import error_reader, reader
-from rota.store.deploys import DeployRow, all_deploys
 from rota.store.load_reader import LaneRow, may_start
 from rota.store.port import Row, View
 
@@ -218,24 +217,11 @@ def _ways_back(view: View, namespace: str, errors: Sequence[ErrorCount]) -> dict
     for one in sorted(errors, key=lambda one: -one.new):
         if one.new:
             worst.setdefault((one.app, one.job), one)
-    found: dict[tuple[str, str], WayBack] = {}
-    deploys: list[DeployRow] | None = None
-    for (app, job), error in list(worst.items())[:MOST_JOBS]:
-        first = error.first_version or 1
-        about = {"namespace": namespace, "app": app, "job": job, "first": first, "most": MOST_ROWS}
-        rows = view.rows("versions_before", **about) if first > 1 else []
-        if not rows or rows[0][1] != error.last_version:
-            continue
-        origin, version, before, _ = rows[0]
-        if origin != "code":
-            found[app, job] = WayBack(version, before)
-            continue
-        deploys = all_deploys(view, namespace) if deploys is None else deploys
-        digests = {row[3] for row in rows}
-        number = next((d.number for d in deploys if d.app == app and d.declared.jobs.get(job) in digests), None)
-        if number is not None:
-            found[app, job] = WayBack(version, before, number)
-    return found
+    found = {
+        (app, job): error_reader.way_back(view, namespace, app, job, one.first_version, one.last_version)
+        for (app, job), one in list(worst.items())[:MOST_JOBS]
+    }
+    return {job: way for job, way in found.items() if way is not None}
 
 
 # --- Schedules, executions, workers, runs -----------------------------------------------------------

@@ -54,8 +54,9 @@ class WayBack(msgspec.Struct, frozen=True):
 
     version: int
     before: int
+    is_code: bool = False
     deploy: int | None = None
-    """The deploy with a version from before the error; None for a job that is not of code."""
+    """For a job of code: the deploy with a version from before the error; None if none is kept."""
 
 
 class QueueState(msgspec.Struct, frozen=True):

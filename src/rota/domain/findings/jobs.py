@@ -195,9 +195,9 @@ def _remedies(app: str, job: str, pause: JobPause | None) -> list[Action]:
 def _roll_back(facts: Facts, app: str, job: str) -> list[Action]:
     """The command for a job of code. The page of the versions has the button for a job as data."""
     way = facts.ways_back.get((app, job))
-    if way is None:
+    if way is None or (way.is_code and way.deploy is None):
         return []
-    if way.deploy is not None:
+    if way.is_code:
         return [Action(label="Roll back", command=f"rota deploys use {app} {way.deploy}")]
     return [open_page("Roll back…", f"/jobs/{app}/{job}?version={way.version}&against={way.before}")]
 

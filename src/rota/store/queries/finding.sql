@@ -46,13 +46,6 @@ FROM execution x LEFT JOIN job j ON j.namespace = x.namespace AND j.app = x.app 
 LEFT JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = x.job_version
 WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :namespace
 
--- name: versions_before
--- The versions of a job before one of them, newest first, with the version in force.
-SELECT j.origin, j.version - j.base, v.number - j.base, v.digest
-FROM job j CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name
-WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
-  AND v.number > j.base AND v.number < j.base + CAST(:first AS integer) ORDER BY v.number DESC LIMIT :most
-
 -- name: dead_counted
 SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
 
