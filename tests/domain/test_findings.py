@@ -130,6 +130,8 @@ def test_failures_that_began_before_the_known_minutes_began_with_the_first_lette
 def test_new_dead_letters_are_found_unless_their_job_is_found_failing() -> None:
     (one,) = found(errors=[error(count=3, new=1), error(fingerprint="cd", new=0), error(job="ship", new=0)])
     assert (one.kind, one.affected, one.text) == ("dead_letters", 1, "charge has 1 new dead letter")
+    (first,) = found(errors=[error(first_version=1)])
+    assert first.evidence == "412 failed for good with Reset: by peer"
 
 
 @pytest.mark.parametrize(

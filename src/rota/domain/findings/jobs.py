@@ -168,7 +168,7 @@ def _failures(errors: Sequence[ErrorCount], failed: int) -> str:
         return f"{number(failed, 'execution')} failed for good"
     first = errors[0]
     text = f" with {first.text}" if first.text else ""
-    since = f"since version {first.first_version}, " if first.first_version is not None else ""
+    since = f"since version {first.first_version}, " if (first.first_version or 1) > 1 else ""
     others = f"; {number(len(errors) - 1, 'other error')}" if len(errors) > 1 else ""
     return f"{since}{first.count:,} failed for good{text}{others}"
 

@@ -8,6 +8,7 @@ import { Tag } from "../../components/Facts";
 import { Check } from "../../components/Field";
 import { Icon } from "../../components/Icon";
 import { Time } from "../../components/Time";
+import { useApi } from "../../hooks/useApi";
 import { useKeys } from "../../hooks/useKeys";
 import { useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { useSelection } from "../../hooks/useSelection";
@@ -200,7 +201,7 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
           </div>
         </td>
         <td className="num">
-          <GroupActions isPrimary={isOpen} onAsk={onAsk} />
+          <GroupActions group={group} isOpen={isOpen} onAsk={onAsk} />
         </td>
       </tr>
       {isOpen && (
@@ -243,8 +244,21 @@ function Trend({ group }: { group: ErrorGroup }) {
   return <Bars stacks={stacks} width={116} height={22} label={`${group.count} since the first one`} />;
 }
 
-function GroupActions({ isPrimary, onAsk }: { isPrimary: boolean; onAsk: (verb: Verb) => void }) {
+interface ActionsProps {
+  group: ErrorGroup;
+  isOpen: boolean;
+  onAsk: (verb: Verb) => void;
+}
+
+// Replay is what to do next only if the version in force does not have the error.
+function GroupActions({ group, isOpen, onAsk }: ActionsProps) {
   const may = useMay();
+  const found = useApi(
+    "/errors/{fingerprint}",
+    { path: { fingerprint: group.fingerprint ?? "" } },
+    { live: ["pulse"], everyMs: 5000, keep: false, enabled: isOpen && group.fingerprint !== null },
+  );
+  const isPrimary = isOpen && (group.fingerprint === null || found.data?.rollBack === null);
   if (!may("operate")) return null;
   return (
     <span className="row" style={{ gap: 4, justifyContent: "flex-end" }}>
@@ -275,7 +289,7 @@ function Card({ group, isOpen, onToggle, onAsk, members }: GroupProps) {
           <span className="gr el">
             <Jobs group={group} />
           </span>
-          <GroupActions isPrimary={isOpen} onAsk={onAsk} />
+          <GroupActions group={group} isOpen={isOpen} onAsk={onAsk} />
         </div>
       </div>
       {isOpen && <div>{members}</div>}
