@@ -45,7 +45,7 @@ export function DrainButton({ worker, isSmall = true }: { worker: Worker; isSmal
           {worker.busy === 0
             ? "It holds none now."
             : `It holds ${plural(worker.busy, "execution")}; one that does not end within the grace period returns to its queue.`}
-          <LastOfPool worker={worker} />
+          <LastOfPool workerId={worker.workerId} />
         </Confirm>
       )}
     </>

@@ -1,12 +1,13 @@
 import { useApi } from "../../hooks/useApi";
 import { count } from "../../lib/format";
-import { lastOf, type Worker } from "./words";
+import { lastOf } from "./words";
 
 // "It is the last worker of pool images; 1 execution waits for it." Nothing if another one offers its pools.
-export function LastOfPool({ worker }: { worker: Worker }) {
+export function LastOfPool({ workerId }: { workerId: string }) {
   const workers = useApi("/workers", { query: { limit: 1000 } });
-  const load = useApi("/load", { query: { app: worker.app } });
-  if (workers.data === undefined || load.data === undefined) return null;
+  const load = useApi("/load", {});
+  const worker = workers.data?.items.find((one) => one.workerId === workerId);
+  if (workers.data === undefined || worker === undefined || load.data === undefined) return null;
   const last = lastOf(worker, workers.data.items);
   if (last.length === 0) return null;
   const waiting = load.data.groups
