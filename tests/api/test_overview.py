@@ -13,11 +13,11 @@ from rota.domain.outcome import Error, Failed
 from rota.domain.requirement import Needs
 from rota.domain.schedule import CatchUp, Spec
 from rota.domain.trigger import Every
-from rota.ops import breakers, define, firing, fleet, job_pauses, schedule, statistics
+from rota.ops import breakers, define, deploy, finish, firing, fleet, job_pauses, schedule, statistics
 from rota.ops.upkeep import ALL_SHARDS
 from tests.api.server import Server
 from tests.support.statistics import fold_all
-from tests.support.world import World
+from tests.support.world import NO_RETRY, World
 from tests.workflow.stage import Stage
 
 pytestmark = pytest.mark.usefixtures("clock")
@@ -61,8 +61,7 @@ async def test_case_a_failing_job_is_found_with_its_error_and_version(client: ht
         fold()
         (one,) = (await findings(client, world)).values()
         assert (one["kind"], one["subject"]["name"], one["affected"]) == ("failing", "charge", 5)
-        assert one["evidence"].startswith("5 failed for good with ConnectionError: reset by peer")
-        assert one["evidence"].endswith("since version 2")
+        assert one["evidence"].startswith("since version 2, 5 failed for good with ConnectionError: reset by peer")
         assert (one["measure"], one["unit"], sum(one["series"]["points"])) == (1.0, "share", 5)
     assert (await overview(client, world))["numbers"]["deadNew"] == 5
     pause = (await findings(client, world))["failing"]["actions"][1]
@@ -70,6 +69,26 @@ async def test_case_a_failing_job_is_found_with_its_error_and_version(client: ht
     world.enqueue("charge")
     assert set(await findings(client, world)) == {"failing", "job_paused"}
     assert len(ids) == 5
+
+
+async def test_case_a_job_that_fails_since_a_deploy_names_the_deploy_before(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    for most in (98, 99):
+        jobs = [Definition(name="charge", pause_after=most, retry=NO_RETRY.retry.describe())]
+        number = world.store.transact(deploy.declare, "default", "shop", jobs, [], {}, takes_precedence=True)
+        worker = world.join(lease_s=3600, deploy=number)
+        world.store.transact(deploy.settle, "default", "shop", 3600)
+    world.enqueue_many(5, "charge")
+    ended = [finish.Finished(attempt.id, attempt.fence, RESET) for attempt in world.claim(worker, 5)]
+    world.store.transact(finish.finish, ended)
+    roll_back = (await findings(client, world))["failing"]["actions"][2]
+    assert (roll_back["kind"], roll_back["command"]) == ("run", "rota deploys use shop 1")
+    (group,) = (await client.get("/errors")).json()["items"]
+    detail = (await client.get(f"/errors/{group['fingerprint']}")).json()
+    assert detail["rollBack"] == {"version": 2, "to": 1, "isCode": True, "deploy": 1}
+    world.store.transact(deploy.use, "default", "shop", 1, 3600, "ann")
+    assert len((await findings(client, world))["failing"]["actions"]) == 2
 
 
 async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient, server: Server, world: World) -> None:
@@ -92,7 +111,7 @@ async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient
     assert found["queue_paused"]["text"] == "Queue mail is paused by oncall: “provider is down”"
     assert found["queue_paused"]["series"]["points"][-1] == 2
     assert found["job_paused"]["affected"] == 1
-    assert found["worker_trouble"]["text"].endswith("can start no process for commands: No space left on device")
+    assert found["worker_trouble"]["evidence"].startswith("No space left on device; ")
     resume = found["queue_paused"]["actions"][0]
     await client.request(resume["method"], f"http://localhost{resume['path']}")
     assert "queue_paused" not in await findings(client, world)
@@ -141,7 +160,10 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     found = await findings(client, world)
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
-    assert [one["label"] for one in found["ticks_overlap"]["actions"]] == ["Open run", "Open schedule", "Cancel run…"]
+    actions = found["ticks_overlap"]["actions"]
+    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Pause schedule…"]
+    assert (await client.post(f"http://localhost{actions[2]['path']}")).status_code == 200
+    assert "ticks_overlap" not in await findings(client, world)
 
 
 async def test_case_ticks_that_nothing_looked_at_and_ticks_that_were_missed(

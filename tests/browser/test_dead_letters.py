@@ -34,6 +34,10 @@ def test_groups_open_and_say_which_version_introduced_the_error(page: Page) -> N
         page.reload()
     page.get_by_role("button", name="Compare 1 with 2").click()
     expect(page.get_by_role("dialog")).to_contain_text("retry")
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("rota deploys use shop 1")).to_be_visible()
+    page.keyboard.press("r")
+    expect(page.get_by_role("dialog")).to_contain_text("Version 2, which brought this error, is still in force.")
 
 
 @pytest.mark.prove

@@ -26,6 +26,8 @@ def test_a_schedule_whose_ticks_overlap_is_found_and_explained(page: Page) -> No
     page.reload()
     ledger.get_by_text("Overlap").first.wait_for()
     assert page.get_by_role("button", name="Did not run").get_attribute("aria-pressed") == "true"
+    days = page.get_by_role("region", name=re.compile("with ticks"))
+    assert days.evaluate("one => one.scrollWidth <= one.clientWidth"), "today is not cut"
 
 
 @pytest.mark.prove

@@ -34,10 +34,11 @@ def test_a_worker_names_what_it_holds(page: Page, shop: Shop) -> None:
 
 @pytest.mark.prove
 def test_a_worker_is_drained_and_its_page_says_what_became_of_its_work(page: Page, shop: Shop) -> None:
-    worker = shop.worker("--concurrency", "1", "--queues", "unused")
+    worker = shop.worker("--concurrency", "1", "--queues", "unused", "--pool", "solo")
     newest = max(shop.ask("/workers")["items"], key=lambda one: int(one["workerId"]))
     page.goto(f"{shop.url}/workers/{newest['workerId']}")
     page.get_by_role("button", name="Drain…").click()
+    page.get_by_role("dialog").get_by_text("It is the last worker of pool solo.").wait_for()
     page.get_by_role("dialog").get_by_role("button", name="Keep it at work").click()
     page.get_by_role("button", name="Drain…").click()
     page.get_by_role("dialog").get_by_role("button", name="Drain it").click()

@@ -21,6 +21,7 @@ from rota.domain.findings.facts import (
     Running,
     RunState,
     Usual,
+    WayBack,
     Worker,
 )
 from rota.domain.findings.finding import Finding
@@ -89,12 +90,35 @@ def test_a_failing_job_says_since_when_and_since_which_version() -> None:
     facts = {"minutes": {CHARGE: minutes(10, 16, of=26)}, "usual": {CHARGE: Usual(9_960, 40)}, "errors": [error()]}
     (one,) = found(**facts)
     assert one.text == "charge fails: 38 % of the last 15 minutes, usually 0.4 %"
-    assert one.evidence == "412 failed for good with Reset: by peer since version 14"
+    assert one.evidence == "since version 14, 412 failed for good with Reset: by peer"
     assert (one.since, one.affected, one.id) == (NOW - 25 * MINUTE, 412, "failing:job:shop/charge")
     assert [action.label for action in one.actions] == ["412 dead letters", "Pause job…"]
     assert (one.actions[0].link, one.actions[1].path) == ("/dead?group=ab12", "/api/v1/jobs/charge/pause?app=shop")
     assert one.series is not None
     assert (len(one.series.points), one.series.points[-1]) == (MINUTES, 10)
+
+
+def test_a_failing_job_that_is_paused_says_so_and_offers_to_resume_it() -> None:
+    pause = JobPause("shop", "charge", NOW - MINUTE, "ops", None, 0)
+    (one,) = found(minutes={CHARGE: minutes(10, 16)}, errors=[error()], pauses=[pause])
+    assert one.evidence == "the job is paused; since version 14, 412 failed for good with Reset: by peer"
+    assert [action.label for action in one.actions] == ["412 dead letters", "Open job", "Resume job…"]
+    assert one.actions[2].path == "/api/v1/jobs/charge/resume?app=shop"
+
+
+@pytest.mark.parametrize(
+    ("way", "command", "link"),
+    [
+        (WayBack(14, 13, is_code=True, deploy=3), "rota deploys use shop 3", None),
+        (WayBack(14, 13), None, "/jobs/shop/charge?version=14&against=13"),
+    ],
+)
+def test_a_job_that_fails_since_a_version_can_be_rolled_back(
+    way: WayBack, command: str | None, link: str | None
+) -> None:
+    (one,) = found(minutes={CHARGE: minutes(10, 16)}, errors=[error()], ways_back={CHARGE: way})
+    assert [action.label.strip("…") for action in one.actions] == ["412 dead letters", "Pause job", "Roll back"]
+    assert (one.actions[2].command, one.actions[2].link) == (command, link)
 
 
 def test_failures_that_began_before_the_known_minutes_began_with_the_first_letter() -> None:
@@ -106,6 +130,8 @@ def test_failures_that_began_before_the_known_minutes_began_with_the_first_lette
 def test_new_dead_letters_are_found_unless_their_job_is_found_failing() -> None:
     (one,) = found(errors=[error(count=3, new=1), error(fingerprint="cd", new=0), error(job="ship", new=0)])
     assert (one.kind, one.affected, one.text) == ("dead_letters", 1, "charge has 1 new dead letter")
+    (first,) = found(errors=[error(first_version=1)])
+    assert first.evidence == "412 failed for good with Reset: by peer"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +234,7 @@ def test_overlaps_name_the_execution_that_runs() -> None:
     (one,) = found(left_out=[row], running=[runs])
     assert one.text == "sync: 3 ticks did not run"
     assert one.evidence == "overlap: the execution before had not ended, it runs for 57 m; the last 1 m ago"
-    assert [action.label for action in one.actions] == ["Open run", "Open schedule", "Cancel run…"]
+    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Pause schedule…"]
 
 
 def test_a_schedule_that_is_not_looked_at() -> None:
@@ -233,7 +259,8 @@ def test_an_execution_that_runs_longer_than_usual(passed: int, took: list[int], 
 def test_workers_in_trouble_late_and_lost() -> None:
     full = worker(trouble={"commands": "No space left on device"})
     (one,) = found(workers=[full])
-    assert one.text == "Worker w-7 can start no process for commands: No space left on device"
+    assert one.text == "Worker w-7 can start no process for commands"
+    assert one.evidence == "No space left on device; it runs 1 of 8 at once, and other jobs still start on it"
     assert kinds(workers=[worker(beats="0" * 38 + "12")]) == ["worker_late"]
     assert kinds(workers=[worker(beats="0" * 39 + "1")]) == []
     (silent,) = found(workers=[worker(lease_until=NOW - MINUTE)])

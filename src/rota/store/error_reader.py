@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.domain import error_fingerprint
-from rota.domain.findings.facts import ErrorCount
+from rota.domain.findings.facts import ErrorCount, WayBack
 from rota.domain.outcome import Error
+from rota.store.deploys import all_deploys
 from rota.store.port import View
 
 MOST_LETTERS = 50_000
@@ -124,6 +125,22 @@ def registered(view: View, namespace: str, app: str, job: str) -> list[tuple[int
     return [(version, at) for version, at in view.rows("versions_registered", **about)]
 
 
+def way_back(view: View, namespace: str, app: str, job: str, first: int | None, last: int | None) -> WayBack | None:
+    """None unless the error came with a version after the first one, and its newest letter has the version in force."""
+    if first is None or first <= 1:
+        return None
+    rows = view.rows("versions_before", namespace=namespace, app=app, job=job, first=first, most=MOST_VERSIONS)
+    if not rows or rows[0][1] != last:
+        return None
+    origin, version, before, _ = rows[0]
+    if origin != "code":
+        return WayBack(version, before)
+    digests = {row[3] for row in rows}
+    own = (one for one in all_deploys(view, namespace) if one.app == app)
+    deploy = next((one.number for one in own if one.declared.jobs.get(job) in digests), None)
+    return WayBack(version, before, is_code=True, deploy=deploy)
+
+
 def last_success(view: View, namespace: str, app: str, job: str, before: str) -> tuple[str, int] | None:
     """The last success among the executions of a job before this one, and when it ended."""
     about = {"namespace": namespace, "app": app, "job": job, "before": before, "looks": LOOKS}
@@ -149,6 +166,7 @@ def with_errors(view: View, namespace: str, found: Sequence[ErrorGroup]) -> list
                 last_at=one.last_at,
                 text=text(decoded(last.error)) if last else None,
                 first_version=first.version if first else None,
+                last_version=last.version if last else None,
                 version_at=first.version_at if first else None,
             )
         )

@@ -11,6 +11,7 @@ from rota.domain.findings import jobs, runs
 from rota.domain.findings.facts import (
     MINUTES,
     Approval,
+    ErrorCount,
     Facts,
     JobPause,
     LeftOut,
@@ -20,6 +21,7 @@ from rota.domain.findings.facts import (
     Running,
     RunState,
     Usual,
+    WayBack,
     Worker,
 )
 from rota.domain.instant import MICROSECONDS
@@ -81,13 +83,15 @@ def read(view: View, namespace: str) -> Read:
     circuits = view.records("open_breakers", Circuit, namespace=namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
+    errors = error_reader.with_errors(view, namespace, error_reader.groups(view, namespace, now - LATELY))
     facts = Facts(
         now=now,
         lanes=_lanes(view, rows, counts, circuits, now),
         queues=_queues(view, namespace, queues, now),
         minutes=_by_job(rows, counts),
         usual=_usual(view, namespace, rows, counts, now),
-        errors=error_reader.with_errors(view, namespace, error_reader.groups(view, namespace, now - LATELY)),
+        errors=errors,
+        ways_back=_ways_back(view, namespace, errors),
         pauses=view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS),
         left_out=view.records(
             "ticks_left_out", LeftOut, namespace=namespace, since=now - LEFT_OUT, lately=now - LATELY
@@ -202,6 +206,22 @@ def _queues(view: View, namespace: str, rows: Sequence[Row], now: int) -> list[Q
     for queue, at, queued in view.rows("depths_of_queues", namespace=namespace, start=start):
         depths.setdefault(queue, [None] * MINUTES)[min(MINUTES - 1, (at - start) // MINUTE)] = queued
     return [QueueState(row[0], row[1], row[2], row[3], depths.get(row[0], [])) for row in rows]
+
+
+# --- Versions ---------------------------------------------------------------------------------------
+
+
+def _ways_back(view: View, namespace: str, errors: Sequence[ErrorCount]) -> dict[tuple[str, str], WayBack]:
+    """For the error of each job with most new letters, if it came with a version that is not the first one."""
+    worst: dict[tuple[str, str], ErrorCount] = {}
+    for one in sorted(errors, key=lambda one: -one.new):
+        if one.new:
+            worst.setdefault((one.app, one.job), one)
+    found = {
+        (app, job): error_reader.way_back(view, namespace, app, job, one.first_version, one.last_version)
+        for (app, job), one in list(worst.items())[:MOST_JOBS]
+    }
+    return {job: way for job, way in found.items() if way is not None}
 
 
 # --- Schedules, executions, workers, runs -----------------------------------------------------------

@@ -106,6 +106,19 @@ class VersionCount(Shape, frozen=True):
     """How many of the newest dead letters are of this version."""
 
 
+class RollBack(Shape, frozen=True):
+    """The version in force has the error, and `to` is the last one before the error came."""
+
+    version: int
+    """The version in force."""
+    to: int
+    """The last version before the error came."""
+    is_code: bool
+    """Whether the job is of code: then a deploy is put in force, else the version."""
+    deploy: int | None
+    """The deploy with a version from before the error; null if none is kept, and for a job that is not of code."""
+
+
 class ErrorGroupDetail(ErrorGroup, frozen=True):
     """A group with what is known of its cause, for the job with most letters.
 
@@ -117,6 +130,8 @@ class ErrorGroupDetail(ErrorGroup, frozen=True):
     """The versions of the job that have the error, with how often."""
     without: VersionCount | None
     """The last version before these, which did not have the error; null if there is none."""
+    roll_back: RollBack | None
+    """How to leave the version with the error; null if the version in force does not have it, or is the first one."""
     last_success_id: str | None
     """The last success of the job before the first dead letter."""
     last_success_at: datetime | None
@@ -174,7 +189,7 @@ def group(view: View, namespace: str, fingerprint: str) -> ErrorGroupDetail | No
     known, trends = _occurrences(view, namespace, [own]), _trends(view, namespace, [own])
     members = _members(own, known, trends, view.now)
     members["is_capped"] = len(letters) >= MOST_LETTERS
-    return ErrorGroupDetail(**members, **_cause(view, namespace, own[0], letters, members["first_version"]))
+    return ErrorGroupDetail(**members, **_cause(view, namespace, own[0], letters, members))
 
 
 def similar(view: View, namespace: str, id: str) -> Similar:
@@ -271,7 +286,8 @@ def _members(own: Sequence[Row], known: dict[str, Occurrence], trends: dict[str,
     }
 
 
-def _cause(view: View, namespace: str, main: Row, letters: Sequence[Letter], first_version: object) -> dict[str, Any]:
+def _cause(view: View, namespace: str, main: Row, letters: Sequence[Letter], members: dict[str, Any]) -> dict[str, Any]:
+    first_version, last_version = members["first_version"], members["last_version"]
     of_job = [letter.id for letter in letters if (letter.app, letter.job) == (main.app, main.job)]
     registered = error_reader.registered(view, namespace, main.app, main.job)
     at = {version: moment(made_at) for version, made_at in registered}
@@ -279,10 +295,12 @@ def _cause(view: View, namespace: str, main: Row, letters: Sequence[Letter], fir
     before = next(
         (version for version, _ in registered if isinstance(first_version, int) and version < first_version), None
     )
+    way = error_reader.way_back(view, namespace, main.app, main.job, first_version, last_version)
     success = error_reader.last_success(view, namespace, main.app, main.job, main.first_id)
     return {
         "versions": [VersionCount(version, at.get(version), count) for version, count in counts],
         "without": None if before is None else VersionCount(before, at.get(before), 0),
+        "roll_back": None if way is None else RollBack(way.version, way.before, way.is_code, way.deploy),
         "last_success_id": None if success is None else success[0],
         "last_success_at": None if success is None else moment(success[1]),
         "last_minute": sum(letter.failed_at > view.now - MINUTE for letter in letters),

@@ -38,7 +38,7 @@ export interface ChartProps {
 const EDGE = 16;
 
 export default function Chart(props: ChartProps) {
-  const { times, lines, sentence, height = 96 } = props;
+  const { times, lines, sentence, height = 96, isSmall = false } = props;
   const box = useRef<HTMLDivElement>(null);
   const { zone } = useZone();
   const chosen = useSignal(theme);
@@ -69,7 +69,7 @@ export default function Chart(props: ChartProps) {
   useEffect(() => plot.current?.setData(data));
 
   return (
-    <figure className={css.figure}>
+    <figure className={`${css.figure} ${isSmall ? css.small : ""}`}>
       <div ref={box} className={css.chart} style={{ height }} role="img" aria-label={sentence} />
       <button type="button" className={css.data} aria-expanded={hasTable} onClick={() => setTable(!hasTable)}>
         Data

@@ -30,7 +30,12 @@ const COLUMNS: readonly Column<Delivery>[] = [
   },
   { key: "job", head: "job", cell: (one) => <JobOf one={one} /> },
   { key: "at", head: "delivered", cell: (one) => <Time at={one.deliveredAt} />, isNumber: true, width: 120 },
-  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, width: 110 },
+  {
+    key: "id",
+    head: "id",
+    cell: (one) => <Id id={one.executionId} href={`/executions/${one.executionId}`} />,
+    width: 110,
+  },
 ];
 
 export default function Event({ params }: PageProps) {

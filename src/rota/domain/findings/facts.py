@@ -44,8 +44,19 @@ class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
     last_at: int
     text: str | None = None
     first_version: int | None = None
+    last_version: int | None = None
     version_at: int | None = None
     """When the first version that has the error was registered."""
+
+
+class WayBack(msgspec.Struct, frozen=True):
+    """The version of a job that is in force and has an error, and the last one before the error came."""
+
+    version: int
+    before: int
+    is_code: bool = False
+    deploy: int | None = None
+    """For a job of code: the deploy with a version from before the error; None if none is kept."""
 
 
 class QueueState(msgspec.Struct, frozen=True):
@@ -166,6 +177,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """By app and job."""
     usual: dict[tuple[str, str], Usual] = {}
     errors: list[ErrorCount] = []
+    ways_back: dict[tuple[str, str], WayBack] = {}
+    """By app and job: where an error came with a version, and its newest letter has the version in force."""
     pauses: list[JobPause] = []
     left_out: list[LeftOut] = []
     overdue: list[Overdue] = []

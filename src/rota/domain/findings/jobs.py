@@ -43,7 +43,8 @@ def failing(facts: Facts) -> Iterator[Finding]:
         usual = None if known is None else known.failed_share
         if share is None or share < (UNKNOWN_SHARE if usual is None else max(LEAST_SHARE, TIMES_USUAL * usual)):
             continue
-        errors = _errors(facts, app, job)
+        errors, pause = _errors(facts, app, job), _pause_of(facts, app, job)
+        failures = _failures(errors, sum(minutes.failed[-RECENT:]))
         words = f", usually {percent(usual)}" if usual is not None else ""
         since = _failing_since(minutes, errors, facts.now)
         yield Finding(
@@ -51,14 +52,14 @@ def failing(facts: Facts) -> Iterator[Finding]:
             severity=Severity.CRITICAL,
             subject=_job(app, job),
             text=f"{job} fails: {percent(share)} of the last {RECENT} minutes{words}",
-            evidence=_failures(errors, sum(minutes.failed[-RECENT:])),
+            evidence=failures if pause is None else f"the job is paused; {failures}",
             since=since,
             measure=round(share, 4),
             usual=None if usual is None else round(usual, 4),
             unit=Unit.SHARE,
             affected=sum(one.new for one in errors) or sum(minutes.failed[-RECENT:]),
             series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
-            actions=[*_letters(app, job, errors), _pause(app, job)],
+            actions=[*_letters(app, job, errors), *_remedies(app, job, pause), *_roll_back(facts, app, job)],
         )
 
 
@@ -121,7 +122,7 @@ def _paused(one: JobPause, waiting: int, now: int) -> Finding:
         measure=float(waiting),
         unit=Unit.COUNT,
         affected=waiting,
-        actions=[do("Resume…", f"/jobs/{one.job}/resume?app={one.app}", f"rota jobs resume {one.job}", asks=True)],
+        actions=[_resume("Resume…", one.app, one.job)],
     )
 
 
@@ -167,9 +168,9 @@ def _failures(errors: Sequence[ErrorCount], failed: int) -> str:
         return f"{number(failed, 'execution')} failed for good"
     first = errors[0]
     text = f" with {first.text}" if first.text else ""
-    version = f" since version {first.first_version}" if first.first_version is not None else ""
+    since = f"since version {first.first_version}, " if (first.first_version or 1) > 1 else ""
     others = f"; {number(len(errors) - 1, 'other error')}" if len(errors) > 1 else ""
-    return f"{first.count:,} failed for good{text}{version}{others}"
+    return f"{since}{first.count:,} failed for good{text}{others}"
 
 
 def _letters(app: str, job: str, errors: Sequence[ErrorCount]) -> list[Action]:
@@ -181,8 +182,28 @@ def _letters(app: str, job: str, errors: Sequence[ErrorCount]) -> list[Action]:
     return [open_page(number(count, "dead letter"), link, f"rota dead --job {job}")]
 
 
-def _pause(app: str, job: str) -> Action:
-    return do("Pause job…", f"/jobs/{job}/pause?app={app}", f"rota jobs pause {job}", asks=True)
+def _pause_of(facts: Facts, app: str, job: str) -> JobPause | None:
+    return next((one for one in facts.pauses if (one.app, one.job) == (app, job)), None)
+
+
+def _remedies(app: str, job: str, pause: JobPause | None) -> list[Action]:
+    if pause is not None:
+        return [open_page("Open job", f"/jobs/{app}/{job}"), _resume("Resume job…", app, job)]
+    return [do("Pause job…", f"/jobs/{job}/pause?app={app}", f"rota jobs pause {job}", asks=True)]
+
+
+def _roll_back(facts: Facts, app: str, job: str) -> list[Action]:
+    """The command for a job of code. The page of the versions has the button for a job as data."""
+    way = facts.ways_back.get((app, job))
+    if way is None or (way.is_code and way.deploy is None):
+        return []
+    if way.is_code:
+        return [Action(label="Roll back", command=f"rota deploys use {app} {way.deploy}")]
+    return [open_page("Roll back…", f"/jobs/{app}/{job}?version={way.version}&against={way.before}")]
+
+
+def _resume(label: str, app: str, job: str) -> Action:
+    return do(label, f"/jobs/{job}/resume?app={app}", f"rota jobs resume {job}", asks=True)
 
 
 def _job(app: str, job: str) -> Subject:

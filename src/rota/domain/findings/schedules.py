@@ -51,17 +51,17 @@ def _left_out(facts: Facts, rows: Sequence[LeftOut]) -> Finding:
         measure=float(count),
         unit=Unit.COUNT,
         affected=count,
-        actions=_actions(first, is_overlap=is_overlap, is_running=running is not None),
+        actions=_actions(first, is_overlap=is_overlap),
     )
 
 
-def _actions(one: LeftOut, *, is_overlap: bool, is_running: bool) -> list[Action]:
+def _actions(one: LeftOut, *, is_overlap: bool) -> list[Action]:
     found = [open_page("Open schedule", f"/schedules?of={one.name}", f"rota schedules ticks {one.name}")]
     if is_overlap and one.last_execution is not None:
-        found.insert(0, open_page("Open run", f"/executions/{one.last_execution}", f"rota show {one.last_execution}"))
-        if is_running:
-            cancel = f"/executions/{one.last_execution}/cancel"
-            found.append(do("Cancel run…", cancel, f"rota cancel {one.last_execution}", asks=True))
+        found.append(open_page("Open run", f"/executions/{one.last_execution}", f"rota show {one.last_execution}"))
+    if is_overlap:
+        command = f"rota schedules pause {one.name} --app {one.app}"
+        found.append(do("Pause schedule…", f"/schedules/{one.schedule}/pause", command, asks=True))
     return found
 
 

@@ -22,15 +22,26 @@ def trouble_text(trouble: dict[str, str]) -> str:
     )
 
 
+def _cannot(trouble: dict[str, str]) -> str:
+    if STANDS_STILL in trouble:
+        return "stands still"
+    return f"can start no process for {', '.join(sorted(trouble))}"
+
+
+def _why(trouble: dict[str, str]) -> str:
+    return "; ".join(why for _, why in sorted(trouble.items()))
+
+
 def in_trouble(facts: Facts) -> Iterator[Finding]:
     for one in facts.workers:
         if one.trouble and one.is_live(facts.now):
+            others = "" if STANDS_STILL in one.trouble else ", and other jobs still start on it"
             yield Finding(
                 kind=Kind.WORKER_TROUBLE,
                 severity=Severity.CRITICAL,
                 subject=_worker(one),
-                text=f"Worker {one.name} {trouble_text(one.trouble)}",
-                evidence=f"it runs {one.busy} of {one.slots} at once; other jobs still start on it",
+                text=f"Worker {one.name} {_cannot(one.trouble)}",
+                evidence=f"{_why(one.trouble)}; it runs {one.busy} of {one.slots} at once{others}",
                 affected=max(one.slots, 1),
                 actions=[_open(one), _drain(one)],
             )

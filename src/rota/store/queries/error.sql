@@ -31,6 +31,13 @@ SELECT v.number - CASE WHEN v.number > j.base THEN j.base ELSE 0 END AS version,
 FROM job_version v LEFT JOIN job j ON j.namespace = v.namespace AND j.app = v.app AND j.name = v.job
 WHERE v.namespace = :namespace AND v.app = :app AND v.job = :job ORDER BY v.number DESC LIMIT :most
 
+-- name: versions_before
+-- The versions of a job before one of them, newest first, with the version in force.
+SELECT j.origin, j.version - j.base, v.number - j.base, v.digest
+FROM job j CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name
+WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
+  AND v.number > j.base AND v.number < j.base + CAST(:first AS integer) ORDER BY v.number DESC LIMIT :most
+
 -- name: last_success_before
 SELECT f.id, f.finished_at FROM (
     SELECT x.id FROM execution x WHERE x.namespace = :namespace AND x.job = :job AND x.app = :app AND x.id < :before

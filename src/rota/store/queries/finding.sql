@@ -56,12 +56,13 @@ SELECT j.app, j.name, j.paused_at, j.paused_by, j.paused_note, (SELECT count(*) 
 FROM job j WHERE j.paused_at IS NOT NULL AND j.namespace = :namespace ORDER BY j.app, j.name LIMIT :jobs
 
 -- name: ticks_left_out
+-- Not of paused schedules.
 SELECT s.id, s.app, s.name, s.job, t.outcome, CAST(sum(t.count) AS bigint) AS count,
        CAST(sum(CASE WHEN t.decided_at >= :lately THEN t.count ELSE 0 END) AS bigint) AS lately,
        min(t.at) AS first_at, max(t.until) AS last_at, h.last_outcome, h.last_execution
 FROM tick t CROSS JOIN schedule s ON s.id = t.schedule CROSS JOIN hand h ON h.schedule = s.id
 WHERE t.execution IS NULL AND t.decided_at >= :since AND s.namespace = :namespace AND s.removed_at IS NULL
-  AND t.outcome IN ('overlap', 'queued', 'missed', 'outside_window', 'unknown_job')
+  AND s.paused_at IS NULL AND t.outcome IN ('overlap', 'queued', 'missed', 'outside_window', 'unknown_job')
 GROUP BY s.id, s.app, s.name, s.job, t.outcome, h.last_outcome, h.last_execution
 ORDER BY s.id, t.outcome
 

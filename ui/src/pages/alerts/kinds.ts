@@ -53,7 +53,7 @@ export const KINDS: Record<Finding["kind"], Explained> = {
   ticks_overlap: {
     means: "Ticks of this schedule came while the execution before still ran, so they did not run.",
     remedy:
-      "Make the job faster or its interval longer; cancel the execution if it hangs; a timeout ends it by itself.",
+      "Make the job faster or its interval longer, and pause the schedule until then; a timeout ends an execution that hangs.",
   },
   ticks_missed: {
     means: "Ticks of this schedule passed without an execution, because no worker was there in time.",

@@ -10,21 +10,34 @@ import { capped } from "../../lib/format";
 import { BulkDialog } from "../executions/bulk/BulkDialog";
 import type { Target, Verb } from "../executions/bulk/verbs";
 import type { ExecutionFilter } from "../executions/filter";
+import { cautionsOfJobs } from "./against";
+import { Cautions } from "./Cautions";
 import { listAddress, targetFor } from "./group";
 
 type Counted = Answer<"/counts">["groups"][number];
 
+interface Asked {
+  verb: Verb;
+  target: Target;
+  job: string;
+  cautions: readonly string[];
+}
+
 // The letters of each job.
 export function ByJob({ filter }: { filter: ExecutionFilter }) {
   const may = useMay();
-  const [asked, setAsked] = useState<{ verb: Verb; target: Target; job: string } | null>(null);
+  const [asked, setAsked] = useState<Asked | null>(null);
   const found = useApi(
     "/counts",
     { query: { ...filter, of: "executions", by: "job" } },
     { live: ["pulse"], everyMs: 5000 },
   );
   const of = (row: Counted): ExecutionFilter => ({ ...filter, job: [row.value ?? ""] });
-  const ask = (verb: Verb, row: Counted) => setAsked({ verb, target: targetFor(of(row)), job: row.value ?? "" });
+  const ask = async (verb: Verb, row: Counted) => {
+    const job = row.value ?? "";
+    const cautions = verb === "replay" ? await cautionsOfJobs([job]) : [];
+    setAsked({ verb, target: targetFor(of(row)), job, cautions });
+  };
   const columns: Column<Counted>[] = [
     {
       key: "count",
@@ -50,10 +63,10 @@ export function ByJob({ filter }: { filter: ExecutionFilter }) {
       cell: (row) =>
         may("operate") && (
           <span className="row" style={{ gap: 4, justifyContent: "flex-end" }}>
-            <Button isSmall onClick={() => ask("replay", row)}>
+            <Button isSmall onClick={() => void ask("replay", row)}>
               Replay…
             </Button>
-            <Button isSmall onClick={() => ask("discard", row)}>
+            <Button isSmall onClick={() => void ask("discard", row)}>
               Discard…
             </Button>
           </span>
@@ -77,7 +90,16 @@ export function ByJob({ filter }: { filter: ExecutionFilter }) {
           )
         }
       </Loaded>
-      {asked !== null && <BulkDialog {...asked} isDead onClose={() => setAsked(null)} />}
+      {asked !== null && (
+        <BulkDialog
+          verb={asked.verb}
+          target={asked.target}
+          job={asked.job}
+          isDead
+          warning={asked.cautions.length === 0 ? undefined : <Cautions of={asked.cautions} />}
+          onClose={() => setAsked(null)}
+        />
+      )}
     </>
   );
 }

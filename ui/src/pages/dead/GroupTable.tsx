@@ -1,6 +1,5 @@
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { get } from "../../api/client";
 import { useMay } from "../../api/session";
 import { Bars } from "../../components/Bars";
 import { BulkBar } from "../../components/BulkBar";
@@ -9,6 +8,7 @@ import { Tag } from "../../components/Facts";
 import { Check } from "../../components/Field";
 import { Icon } from "../../components/Icon";
 import { Time } from "../../components/Time";
+import { useApi } from "../../hooks/useApi";
 import { useKeys } from "../../hooks/useKeys";
 import { useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { useSelection } from "../../hooks/useSelection";
@@ -16,6 +16,8 @@ import { useUrlState } from "../../hooks/useUrlState";
 import { capped, count, plural } from "../../lib/format";
 import { BulkDialog } from "../executions/bulk/BulkDialog";
 import type { Target, Verb } from "../executions/bulk/verbs";
+import { cautionsOf } from "./against";
+import { Cautions } from "./Cautions";
 import css from "./Dead.module.css";
 import { type ErrorGroup, filterFor, keyOf, messageOf, targetFor, titleOf } from "./group";
 import { Members } from "./Members";
@@ -24,7 +26,7 @@ interface Asked {
   verb: Verb;
   target: Target;
   job?: string;
-  lately: number;
+  cautions: readonly string[];
 }
 
 // The groups, largest first, each with its replay and its discard.
@@ -39,9 +41,9 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
     url.set({ group: keyOf(group) === opened ? null : keyOf(group) }, { replace: true });
   const ask = async (verb: Verb, of: readonly ErrorGroup[]) => {
     const names = new Set(of.flatMap((group) => group.jobs.map((one) => one.job)));
-    const lately = verb === "replay" ? await latelyOf(of) : 0;
+    const cautions = verb === "replay" ? await cautionsOf(of) : [];
     const job = names.size === 1 ? [...names][0] : undefined;
-    setAsked({ verb, target: targetFor(filterFor(of, jobs)), job, lately });
+    setAsked({ verb, target: targetFor(filterFor(of, jobs)), job, cautions });
   };
   const current = groups.find((group) => keyOf(group) === opened);
   useKeys(
@@ -110,27 +112,11 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
           target={asked.target}
           job={asked.job}
           isDead
-          warning={asked.lately === 0 ? undefined : <Warning lately={asked.lately} />}
+          warning={asked.cautions.length === 0 ? undefined : <Cautions of={asked.cautions} />}
           onClose={() => setAsked(null)}
           onDone={selection.clear}
         />
       )}
-    </>
-  );
-}
-
-async function latelyOf(groups: readonly ErrorGroup[]): Promise<number> {
-  const known = groups.flatMap((group) => (group.fingerprint === null ? [] : [group.fingerprint])).slice(0, 20);
-  const found = await Promise.all(
-    known.map((fingerprint) => get("/errors/{fingerprint}", { path: { fingerprint } }).catch(() => null)),
-  );
-  return found.reduce((sum, one) => sum + (one?.lastMinute ?? 0), 0);
-}
-
-function Warning({ lately }: { lately: number }) {
-  return (
-    <>
-      <b>The error still happens:</b> {count(lately)} in the last minute. Replayed now, they would probably fail again.
     </>
   );
 }
@@ -215,7 +201,7 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
           </div>
         </td>
         <td className="num">
-          <GroupActions isPrimary={isOpen} onAsk={onAsk} />
+          <GroupActions group={group} isOpen={isOpen} onAsk={onAsk} />
         </td>
       </tr>
       {isOpen && (
@@ -258,8 +244,21 @@ function Trend({ group }: { group: ErrorGroup }) {
   return <Bars stacks={stacks} width={116} height={22} label={`${group.count} since the first one`} />;
 }
 
-function GroupActions({ isPrimary, onAsk }: { isPrimary: boolean; onAsk: (verb: Verb) => void }) {
+interface ActionsProps {
+  group: ErrorGroup;
+  isOpen: boolean;
+  onAsk: (verb: Verb) => void;
+}
+
+// Replay is what to do next only if the version in force does not have the error.
+function GroupActions({ group, isOpen, onAsk }: ActionsProps) {
   const may = useMay();
+  const found = useApi(
+    "/errors/{fingerprint}",
+    { path: { fingerprint: group.fingerprint ?? "" } },
+    { live: ["pulse"], everyMs: 5000, keep: false, enabled: isOpen && group.fingerprint !== null },
+  );
+  const isPrimary = isOpen && (group.fingerprint === null || found.data?.rollBack === null);
   if (!may("operate")) return null;
   return (
     <span className="row" style={{ gap: 4, justifyContent: "flex-end" }}>
@@ -290,7 +289,7 @@ function Card({ group, isOpen, onToggle, onAsk, members }: GroupProps) {
           <span className="gr el">
             <Jobs group={group} />
           </span>
-          <GroupActions isPrimary={isOpen} onAsk={onAsk} />
+          <GroupActions group={group} isOpen={isOpen} onAsk={onAsk} />
         </div>
       </div>
       {isOpen && <div>{members}</div>}

@@ -1,5 +1,7 @@
 import { Link } from "wouter";
 import type { Answer } from "../../api/types";
+import { ButtonLink } from "../../components/Button";
+import { CopyCommand } from "../../components/CopyCommand";
 import { Id } from "../../components/Id";
 import { StateChip } from "../../components/StateChip";
 import { Loading } from "../../components/States";
@@ -10,7 +12,7 @@ import { Versions } from "../execution/Like";
 import { addressOf, type ExecutionFilter } from "../executions/filter";
 import { attemptsOf } from "../executions/words";
 import css from "./Dead.module.css";
-import { type ErrorGroup, listAddress } from "./group";
+import { type ErrorDetail, type ErrorGroup, listAddress } from "./group";
 
 const SHOWN = 5;
 const FIELDS = "executionId,status,arguments,attemptCount,maxAttempts,completedAt";
@@ -66,15 +68,45 @@ function Finding({ fingerprint }: { fingerprint: string }) {
   const data = found.data as Answer<"/errors/{fingerprint}"> | undefined;
   if (data === undefined) return null;
   return (
+    <>
+      <div className={css.finding}>
+        <span className="gr">
+          <Versions group={data} />
+        </span>
+        <span className="d3">
+          {data.lastMinute > 0
+            ? `Still failing: ${count(data.lastMinute)} in the last minute. Replay after the cause is gone.`
+            : "None in the last minute."}
+        </span>
+      </div>
+      <RollBack error={data} />
+    </>
+  );
+}
+
+// The version in force has the error: the way back to the one before.
+function RollBack({ error }: { error: ErrorDetail }) {
+  const [job] = error.jobs;
+  const { rollBack: way } = error;
+  if (way === null || job === undefined) return null;
+  const inForce = `Version ${way.version}, which has this error, is in force.`;
+  if (!way.isCode)
+    return (
+      <div className={css.finding}>
+        <span className="gr">{inForce}</span>
+        <ButtonLink isSmall href={`/jobs/${job.app}/${job.job}?version=${way.version}&against=${way.to}`}>
+          Roll back…
+        </ButtonLink>
+      </div>
+    );
+  if (way.deploy === null)
+    return <div className={css.finding}>{inForce} To roll back, start workers of the earlier code.</div>;
+  return (
     <div className={css.finding}>
       <span className="gr">
-        <Versions group={data} />
+        {inForce} To roll back to deploy {way.deploy}, with the jobs that it has:
       </span>
-      <span className="d3">
-        {data.lastMinute > 0
-          ? `Still failing: ${count(data.lastMinute)} in the last minute. Replay after the cause is gone.`
-          : "None in the last minute."}
-      </span>
+      <CopyCommand command={`rota deploys use ${job.app} ${way.deploy}`} />
     </div>
   );
 }

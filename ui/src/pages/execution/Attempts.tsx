@@ -45,7 +45,7 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
 function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean): Column<Attempt>[] {
   const columns: Column<Attempt>[] = [
     { key: "number", head: "#", width: 44, cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} /> },
-    { key: "status", head: "ended as", width: 100, cell: (attempt) => <StateChip status={attempt.status} /> },
+    { key: "status", head: "ended as", width: 120, cell: (attempt) => <StateChip status={attempt.status} /> },
     { key: "reason", head: "reason", cell: (attempt) => <span className="d2">{attempt.reason ?? "—"}</span> },
     {
       key: "error",

@@ -9,6 +9,8 @@ import { serverNow } from "../../hooks/useNow";
 import type { Selection } from "../../hooks/useSelection";
 import { capped, count } from "../../lib/format";
 import { hasEnded, markOf, type Status } from "../../lib/states";
+import { cautionsOfJobs } from "../dead/against";
+import { Cautions } from "../dead/Cautions";
 import css from "./Bulk.module.css";
 import { BulkDialog } from "./bulk/BulkDialog";
 import type { Target, Verb } from "./bulk/verbs";
@@ -21,11 +23,18 @@ interface Props {
   filter: ExecutionFilter;
 }
 
+interface Asked {
+  verb: Verb;
+  target: Target;
+  isDead: boolean;
+  cautions: readonly string[];
+}
+
 // Acts on the rows that are chosen, or on all that match. Each button carries the number that it applies to.
 export function Bulk({ rows, selection, filter }: Props) {
   const may = useMay();
   const [all, setAll] = useState<{ status: Status; number: number; target: Target } | null>(null);
-  const [asked, setAsked] = useState<{ verb: Verb; target: Target; isDead: boolean } | null>(null);
+  const [asked, setAsked] = useState<Asked | null>(null);
   const picked = rows.filter(selection.has);
   const status = statusFor(picked, filter);
   const matching = { ...filter, status: status === null ? filter.status : [status] };
@@ -45,13 +54,17 @@ export function Bulk({ rows, selection, filter }: Props) {
   };
   const number = all?.number ?? selection.count;
   const picks = all === null ? picksOf(picked) : [{ verbs: verbsOf(all.status), ...all }];
-  const ask = ({ target, status }: Pick, verb: Verb) =>
-    setAsked({ verb, target: boundTo(verb, target), isDead: status === "failed" });
+  const ask = async ({ target, status }: Pick, verb: Verb) => {
+    const failed = picked.filter((row) => row.status === "failed").map((row) => row.job ?? "");
+    const jobs = all === null || !filter.job?.length ? [...new Set(failed)] : filter.job;
+    const cautions = verb === "replay" ? await cautionsOfJobs(jobs) : [];
+    setAsked({ verb, target: boundTo(verb, target), isDead: status === "failed", cautions });
+  };
   const keyOf = (verb: Verb) => {
     const pick = may("operate") ? picks.find(({ verbs }) => verbs.includes(verb)) : undefined;
     return pick === undefined
       ? {}
-      : { [verb.charAt(0)]: { does: `${verb} the selected rows`, run: () => ask(pick, verb) } };
+      : { [verb.charAt(0)]: { does: `${verb} the selected rows`, run: () => void ask(pick, verb) } };
   };
   useKeys({ ...keyOf("replay"), ...keyOf("cancel") });
   return (
@@ -72,7 +85,7 @@ export function Bulk({ rows, selection, filter }: Props) {
         {may("operate") &&
           picks.flatMap((pick) =>
             pick.verbs.map((verb) => (
-              <Button key={verb} onClick={() => ask(pick, verb)}>
+              <Button key={verb} onClick={() => void ask(pick, verb)}>
                 {verb.charAt(0).toUpperCase() + verb.slice(1)} {count(pick.number)}…
               </Button>
             )),
@@ -88,6 +101,7 @@ export function Bulk({ rows, selection, filter }: Props) {
           verb={asked.verb}
           target={asked.target}
           isDead={asked.isDead && !("ids" in asked.target)}
+          warning={asked.cautions.length === 0 ? undefined : <Cautions of={asked.cautions} />}
           onClose={() => setAsked(null)}
           onDone={clear}
         />

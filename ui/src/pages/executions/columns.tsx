@@ -87,7 +87,12 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       width: 108,
       cell: (row) => <Time at={row.completedAt} />,
     },
-    { key: "id", head: "id", width: 98, cell: (row) => <Id id={row.executionId ?? ""} /> },
+    {
+      key: "id",
+      head: "id",
+      width: 98,
+      cell: (row) => <Id id={row.executionId ?? ""} href={href(row.executionId ?? "")} />,
+    },
   ];
   return all.filter(({ key, name }) => (name === undefined || wanted.has(name)) && !(isTight && key === "id"));
 }

@@ -3,6 +3,7 @@ import { changeAt } from "../../api/client";
 import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
+import { LastOfPool } from "../workers/LastOfPool";
 import { wordsOf } from "./actionWords";
 import { noteOf } from "./note";
 import type { Finding, FindingAction } from "./types";
@@ -64,6 +65,7 @@ export function DoButton({ finding, action, isSmall = true }: Props) {
           onAct={(note) => void act(note)}
         >
           {words.text}
+          {finding.subject.kind === "worker" && <LastOfPool workerId={finding.subject.id} />}
         </Confirm>
       )}
     </>

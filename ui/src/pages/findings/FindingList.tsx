@@ -1,5 +1,6 @@
 import { Icon } from "../../components/Icon";
 import { Age } from "../../components/Time";
+import { useIsTight } from "../../hooks/useMedia";
 import { Evidence } from "./Evidence";
 import { FindingActions } from "./FindingActions";
 import css from "./FindingList.module.css";
@@ -14,8 +15,9 @@ interface Props {
 
 // One row for each finding: what, evidence, for how long, its shape, and what to do.
 export function FindingList({ rows }: Props) {
+  const isTight = useIsTight();
   return (
-    <ul>
+    <ul className={css.list}>
       {rows.map(({ key, item, isGone }) => (
         <li key={key} className={`${css.finding} ${isGone ? css.gone : ""}`} data-finding={key}>
           <span className={css.icon}>
@@ -39,7 +41,7 @@ export function FindingList({ rows }: Props) {
                 )}
           </span>
           <span className={css.shape}>{!isGone && <FindingShape finding={item} />}</span>
-          <span className={css.actions}>{!isGone && <FindingActions finding={item} />}</span>
+          <span className={css.actions}>{!isGone && <FindingActions finding={item} most={isTight ? 2 : 3} />}</span>
         </li>
       ))}
     </ul>

@@ -17,6 +17,10 @@ export interface ActionWords {
   undo: Undo | null;
 }
 
+function resumed(kind: string): string {
+  return kind === "run" ? "Its next steps start at once." : "What waits starts as slots become free.";
+}
+
 // What is asked before an action of a finding, what is said after it, and how it is undone.
 export function wordsOf(finding: Finding, action: FindingAction): ActionWords {
   const { kind, name } = finding.subject;
@@ -25,12 +29,16 @@ export function wordsOf(finding: Finding, action: FindingAction): ActionWords {
   const thing = kind === "run" ? `the run of ${name}` : `${kind} ${name}`;
   const Thing = thing.charAt(0).toUpperCase() + thing.slice(1);
   const other = (to: string) => path.replace(`/${verb}`, `/${to}`);
-  const waiting = finding.affected > 0 ? `${count(finding.affected)} queued` : "";
+  const isPause = finding.kind.endsWith("_paused");
+  const waiting = isPause && finding.affected > 0 ? `${count(finding.affected)} queued` : "";
   switch (verb) {
     case "pause":
       return {
         title: `Pause ${thing}?`,
-        text: "Executions that run continue to their end; new ones wait until it is resumed.",
+        text:
+          kind === "schedule"
+            ? "No tick starts until it is resumed, and those of the pause are not made up for. What runs continues to its end."
+            : "Executions that run continue to their end; new ones wait until it is resumed.",
         keep: "Keep it running",
         act: `Pause ${kind}`,
         hasNote: true,
@@ -41,7 +49,7 @@ export function wordsOf(finding: Finding, action: FindingAction): ActionWords {
     case "resume":
       return {
         title: `Resume ${thing}?`,
-        text: waiting === "" ? "Its next steps start at once." : `${waiting}: they start as slots become free.`,
+        text: waiting === "" ? resumed(kind) : `${waiting}: they start as slots become free.`,
         keep: "Keep it paused",
         act: `Resume ${kind}`,
         hasNote: false,

@@ -23,7 +23,12 @@ const COLUMNS: readonly Column<RunOfJob>[] = [
   { key: "attempts", head: "attempts", cell: (run) => attemptsOf(run), isNumber: true },
   { key: "late", head: "late by", cell: (run) => <Duration seconds={lateOf(run)} />, isNumber: true },
   { key: "version", head: "version", cell: (run) => run.version, isNumber: true },
-  { key: "id", head: "id", cell: (run) => <Id id={run.executionId} />, width: 96 },
+  {
+    key: "id",
+    head: "id",
+    cell: (run) => <Id id={run.executionId} href={`/executions/${run.executionId}`} />,
+    width: 96,
+  },
 ];
 
 function Progress({ run }: { run: RunOfJob }) {

@@ -65,7 +65,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     key: "id",
     head: "id",
-    cell: ({ execution }) => <Id id={execution.executionId} />,
+    cell: ({ execution }) => <Id id={execution.executionId} href={addressOf(execution)} />,
     isNumber: true,
     width: 96,
     isExtra: true,

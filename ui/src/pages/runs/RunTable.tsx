@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<RunRow>[] = [
   },
   { key: "end", head: "expected end", cell: (run) => <ExpectedEnd run={run} />, isNumber: true, width: 116 },
   { key: "created", head: "created", cell: (run) => <Time at={run.createdAt} />, isNumber: true, width: 110 },
-  { key: "id", head: "id", cell: (run) => <Id id={run.runId} />, width: 96, isExtra: true },
+  { key: "id", head: "id", cell: (run) => <Id id={run.runId} href={`/runs/${run.runId}`} />, width: 96, isExtra: true },
 ];
 
 export function RunTable({ rows, before }: { rows: readonly RunRow[]; before?: ReactNode }) {

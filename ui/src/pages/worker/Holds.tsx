@@ -23,7 +23,14 @@ const COLUMNS: readonly Column<Execution>[] = [
     width: 104,
     isExtra: true,
   },
-  { key: "id", head: "id", cell: (one) => <Id id={one.executionId} />, isNumber: true, width: 96, isExtra: true },
+  {
+    key: "id",
+    head: "id",
+    cell: (one) => <Id id={one.executionId} href={addressOf(one)} />,
+    isNumber: true,
+    width: 96,
+    isExtra: true,
+  },
 ];
 
 // The executions that run on it now.

@@ -6,6 +6,7 @@ import { Button } from "../../components/Button";
 import { Confirm } from "../../components/Confirm";
 import { useAction } from "../../hooks/useAction";
 import { plural } from "../../lib/format";
+import { LastOfPool } from "./LastOfPool";
 import { isStopped, type Worker } from "./words";
 
 // Asks, and then drains. It is absent for those who may not, and where there is nothing to drain.
@@ -44,6 +45,7 @@ export function DrainButton({ worker, isSmall = true }: { worker: Worker; isSmal
           {worker.busy === 0
             ? "It holds none now."
             : `It holds ${plural(worker.busy, "execution")}; one that does not end within the grace period returns to its queue.`}
+          <LastOfPool workerId={worker.workerId} />
         </Confirm>
       )}
     </>

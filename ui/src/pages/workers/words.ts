@@ -55,6 +55,25 @@ interface Offers {
   everything?: boolean;
 }
 
+function poolsOf(worker: Worker): string[] {
+  const { pools = [] } = worker.offers as Offers;
+  return pools.length === 0 ? ["default"] : pools;
+}
+
+// The pools of a worker that no other live worker of its app offers.
+export function lastOf(worker: Worker, all: readonly Worker[]): string[] {
+  const others = all.filter(
+    (other) =>
+      other.workerId !== worker.workerId &&
+      (other.app === worker.app || other.app === "*") &&
+      !isStopped(other) &&
+      !other.isLost &&
+      other.state !== "draining",
+  );
+  if ((worker.offers as Offers).everything || others.some((other) => (other.offers as Offers).everything)) return [];
+  return poolsOf(worker).filter((pool) => !others.some((other) => poolsOf(other).includes(pool)));
+}
+
 export function poolOf(worker: Worker): string {
   const { pools = [], everything = false } = worker.offers as Offers;
   return everything ? "all" : pools.join(", ") || "default";

@@ -97,8 +97,15 @@ export function BulkDialog({ verb, target, isDead = false, job, warning, onClose
         {isRateWrong && <p className="sm c-failed">The rate is a number above 0.</p>}
         {failure !== null && <p className="sm c-failed">{failure.message}</p>}
         <div className="row" style={{ justifyContent: "flex-end" }}>
-          <Button onClick={onClose}>{WORDS[verb].keep}</Button>
-          <Button kind="primary" type="submit" data-autofocus disabled={isBusy || !number || isRateWrong}>
+          <Button onClick={onClose} data-autofocus={warning === undefined ? undefined : true}>
+            {WORDS[verb].keep}
+          </Button>
+          <Button
+            kind={warning === undefined ? "primary" : "plain"}
+            type="submit"
+            data-autofocus={warning === undefined ? true : undefined}
+            disabled={isBusy || !number || isRateWrong}
+          >
             {WORDS[verb].name} {number === undefined ? "…" : count(number)}
           </Button>
         </div>

@@ -1,0 +1,4 @@
+// One sentence in a line.
+export function Cautions({ of }: { of: readonly string[] }) {
+  return of.map((sentence) => <p key={sentence}>{sentence}</p>);
+}
