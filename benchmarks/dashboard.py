@@ -65,7 +65,7 @@ def _drained_beside(database: Database, port: int, count: int, size: Size) -> fl
         assert client.stdin is not None
         assert client.stdout is not None
         assert client.stdout.readline() == "open\n"
-        rate = drained(database, size.growth, size.limit_s)
+        rate = drained(database, size.drain, size.limit_s)
         client.stdin.close()
         assert client.wait(size.limit_s) == 0
     return rate
