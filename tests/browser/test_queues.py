@@ -24,7 +24,7 @@ def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop:
     rows.nth(25).wait_for()
     first = shop.ask("/executions", status="queued", queue="mail", order="rank", limit=1)["items"][0]["executionId"]
     assert "next" in rows.nth(1).inner_text()
-    assert first in (rows.nth(1).get_by_role("link").get_attribute("href") or "")
+    assert first in (rows.nth(1).get_by_role("link").first.get_attribute("href") or "")
     page.get_by_role("button", name="After").click()
     page.get_by_text(f"26 to {PAUSED} of {PAUSED}").wait_for()
     page.reload()
