@@ -16,7 +16,7 @@ SEED = 17
 
 @pytest.mark.timeout(6 * 3600)
 @pytest.mark.parametrize(
-    ("seed", "count", "least"), [(SEED, 300, 150), *(proof(seed, 11_000, 10_000) for seed in range(5))]
+    ("seed", "count", "least"), [(SEED, 200, 100), *(proof(seed, 11_000, 10_000) for seed in range(5))]
 )
 def test_every_answer_is_in_the_document(server: Server, seed: int, count: int, least: int) -> None:
     """`make prove` sends 50,000 requests or more to each of the two databases.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
+from playwright.sync_api import Page
 
 from tests.browser.site import Shop
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
-
+@pytest.mark.prove
 def test_every_finding_with_its_remedy_and_a_filter_in_the_address(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/alerts")
     card = page.locator('[data-finding="no_worker:job:shop/render_video"]')

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HELLO = {"name": "hello", "app": "shop", "command": ["echo", "hello"]}
 
 
+@pytest.mark.prove
 def test_the_list_leads_to_a_job_and_its_failures(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.url}/jobs")
     page.get_by_role("img", name="last 20 runs: 20 failed").wait_for()

@@ -20,6 +20,7 @@ def find(page: Page, text: str) -> Locator:
     return page.get_by_role("listbox", name="Results").get_by_role("option")
 
 
+@pytest.mark.prove
 def test_words_filters_and_a_pasted_id_lead_to_executions(page: Page, shop: Shop) -> None:
     page.goto("/events")
     page.get_by_role("heading", name="Events").wait_for()

@@ -67,6 +67,7 @@ def test_the_settings_of_a_queue(page: Page, shop: Shop) -> None:
     assert shop.ask("/queues/reports")["maxDepth"] is None
 
 
+@pytest.mark.prove
 def test_an_unknown_queue_leads_back_to_the_list(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues/nowhere")
     page.get_by_text("No queue is named nowhere").wait_for()

@@ -35,6 +35,7 @@ def graph(page: Page) -> Locator:
     return page.get_by_role("region", name="Steps of the run")
 
 
+@pytest.mark.prove
 def test_a_run_names_the_step_that_holds_it_up(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.url}/runs/{run_of(shop, 'etl')}")
     page.get_by_text("transform [17]", exact=True).first.wait_for()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
+@pytest.mark.prove
 def test_workers_by_pool_with_their_trouble(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/workers")
     page.get_by_text("Pool images", exact=True).wait_for()
@@ -22,6 +23,7 @@ def test_workers_by_pool_with_their_trouble(page: Page, shop: Shop) -> None:
     page.get_by_role("table", name="Slots that each queue and pool has and needs").get_by_text("No worker").wait_for()
 
 
+@pytest.mark.prove
 def test_a_worker_names_what_it_holds(page: Page, shop: Shop) -> None:
     busy = next(one for one in shop.ask("/workers")["items"] if "images" not in one["offers"]["pools"])
     page.goto(f"{shop.url}/workers/{busy['workerId']}")

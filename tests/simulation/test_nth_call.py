@@ -14,7 +14,7 @@ from tests.support.proving import proof
 
 SEED = 1
 SMALL = Scale(machines=1, clients=1, wishes=4, chaos_s=1.5, settle_s=8.0, calm_wishes=2, calm_s=3.0)
-SAMPLE = 20
+SAMPLE = 40
 FAULTS = (Fault.CALL_FAILED, Fault.STATEMENT_FAILED, Fault.COMMIT_FAILED, Fault.REPLY_LOST)
 
 

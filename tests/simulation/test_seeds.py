@@ -12,7 +12,7 @@ import pytest
 from tests.simulation import runner
 from tests.simulation.coverage import Coverage
 from tests.simulation.settings import CHUNK, COVERED, POSTGRES_CHUNK, POSTGRES_SEEDS, SEEDS
-from tests.support.proving import sampled
+from tests.support.proving import proof, sampled
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def test_a_seed_breaks_no_invariant_on_postgres(first: int) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", proof("postgres")])
 def test_a_seed_is_always_the_same_run(database: str) -> None:
     """Also in another process, where sets of strings have another order."""
     history, _ = runner.run(3, database)
