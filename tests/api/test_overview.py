@@ -74,11 +74,15 @@ async def test_case_a_failing_job_is_found_with_its_error_and_version(client: ht
 async def test_case_a_job_that_fails_since_a_deploy_names_the_deploy_before(
     client: httpx.AsyncClient, world: World
 ) -> None:
-    for most in (98, 99):
-        jobs = [Definition(name="charge", pause_after=most, retry=NO_RETRY.retry.describe())]
+    def deployed(pause_after: int) -> int:
+        """The id of a worker of this deploy, which is in force."""
+        jobs = [Definition(name="charge", pause_after=pause_after, retry=NO_RETRY.retry.describe())]
         number = world.store.transact(deploy.declare, "default", "shop", jobs, [], {}, takes_precedence=True)
-        worker = world.join(lease_s=3600, deploy=number)
+        joined = world.join(lease_s=3600, deploy=number)
         world.store.transact(deploy.settle, "default", "shop", 3600)
+        return joined
+
+    _, worker = deployed(98), deployed(99)
     world.enqueue_many(5, "charge")
     ended = [finish.Finished(attempt.id, attempt.fence, RESET) for attempt in world.claim(worker, 5)]
     world.store.transact(finish.finish, ended)
