@@ -60,7 +60,7 @@ def render_video(product: str, preset: str = "1080p") -> str:
 @app.job(every="3s", overlap="skip", queue="stock")
 def sync_stock(ctx: Context) -> None:
     """Runs longer than its interval, so ticks overlap."""
-    ctx.wait_cancelled(600)
+    ctx.wait_cancelled(3600)
 
 
 @app.job(cron="*/5 * * * *")
@@ -84,7 +84,7 @@ def nightly_backup(ctx: Context, target: str = "s3://shop-backup") -> None:
     for table in range(1, 72):
         ctx.progress(table, 100, f"table {table}")
         log.info("copied table %d to %s", table, target)
-    ctx.wait_cancelled(600)
+    ctx.wait_cancelled(3600)
 
 
 @app.job(queue="reports")
@@ -126,7 +126,7 @@ def transform(ctx: Context, part: int) -> int:
     if part == 17:
         if ctx.attempt < 3:
             raise UnicodeDecodeError("utf-8", b"\xfc", 0, 1, "invalid start byte")
-        ctx.wait_cancelled(600)
+        ctx.wait_cancelled(3600)
     return part * 2
 
 

@@ -95,7 +95,7 @@ def test_lint_marks_the_rows_of_a_herd_a_clock_change_and_runs_that_take_too_lon
     for name, options in made.items():
         shop.tell("/schedules", {"name": name, "app": "shop", **options})
     try:
-        eventually(lambda: len(shop.ask("/lint")["findings"]) == 3, what="three findings")
+        eventually(lambda: len(shop.ask("/lint")["findings"]) >= 3, what="three findings")
         page.goto("/schedules?of=too_often")
         page.get_by_text("10 schedules start together at").wait_for()
         for name, words in (
