@@ -124,13 +124,13 @@ CASES = {
         "compare it",
     ),
     # The graph shows it.
-    "both branches by value": (
+    "case 11, both branches by value": (
         "x = extract.step(day)\nwith when(x.rows > 1): a = send.step('a')\nwith otherwise(): b = send.step('b')\n"
         "anything.step([a, b])  #!",
         "anything.step([a, b])",
         "first(a, b)",
     ),
-    "both branches by order": (
+    "case 11, both branches by order": (
         "x = extract.step(day)\nwith when(x.rows > 1): a = send.step('a')\nwith otherwise(): b = send.step('b')\n"
         "send.after(a, b).step('c')  #!",
         "send.after(a, b).step('c')",

@@ -108,7 +108,9 @@ def test_a_retry_gives_a_step_other_arguments(stage: Stage, broken: Broken) -> N
 
 
 @pytest.mark.parametrize("at_once", [None, 40])
-def test_only_the_items_without_success_run_again_twice(stage: Stage, broken: Broken, at_once: int | None) -> None:
+def test_case_19_only_the_items_without_success_run_again_twice(
+    stage: Stage, broken: Broken, at_once: int | None
+) -> None:
     """Three of a thousand fail, then one of the three, then none: the reduce sees all in the order of the list."""
     stage.workflow(
         "main",

@@ -170,7 +170,7 @@ def test_outcomes_have_every_item(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("value", "kind"), [(None, "null"), ("abc", "a text"), ({}, "an object"), (7, "a number")])
 @pytest.mark.parametrize("what", ["job", "workflow"])
-def test_a_map_over_anything_but_a_list_fails(stage: Stage, value: Any, kind: str, what: str) -> None:
+def test_case_5_a_map_over_anything_but_a_list_fails(stage: Stage, value: Any, kind: str, what: str) -> None:
     stage.workflow("inner", {"id": "a", "job": "echo"})
     runs = {"job": "square"} if what == "job" else {"workflow": "inner"}
     stage.workflow(
