@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self
 
 from rota.clock import SystemClock
 from rota.domain.job import Definition
@@ -67,6 +68,30 @@ class Answer(NamedTuple):
         return json.loads(self.out)
 
 
+class Program(subprocess.Popen[str]):
+    """A command that runs. Unlike that of its base class, `communicate` also returns the lines that an earlier
+    `readline` has read ahead."""
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        assert input is None
+        with ThreadPoolExecutor() as threads:
+            texts = [threads.submit(_read_all, pipe) for pipe in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+            out, err = (text.result() for text in texts)
+            return out, err
+
+
+def _read_all(pipe: IO[str] | None) -> str:
+    if pipe is None or pipe.closed:
+        return ""
+    with pipe:
+        return pipe.read()
+
+
 class Shell:
     """Runs `rota` in a folder."""
 
@@ -95,10 +120,10 @@ class Shell:
         assert answer.err.count("\n") == 1, answer.err
         return answer.err.removeprefix("rota: ").strip()
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> Program:
         command = [sys.executable, "-m", "rota", *words]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
+        return Program(command, cwd=self.folder, env=self.env, stdout=pipe, stderr=pipe, text=True)
 
     def screen(
         self,
