@@ -141,6 +141,7 @@ def test_dev_names_workflows_and_schedules_and_logs_runs_with_their_steps(shell:
     assert re.search(rf"ERROR rota.runs: batch …{bad[-8:]} {failed}\n", log)
     step = rf"publish [0-9a-f-]{{36}} \(step publish\[1\] of batch …{bad[-8:]}\) failed, attempt 1: RuntimeError"
     assert re.search(step, log)
+    assert "uvicorn" not in log
 
 
 @pytest.fixture

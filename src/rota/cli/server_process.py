@@ -92,7 +92,7 @@ def main() -> None:
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=round(settings.grace_s),
+        timeout_graceful_shutdown=max(1, round(settings.grace_s)),  # With 0 it logs an error even without requests.
         ssl_certfile=where.cert,
         ssl_keyfile=where.key,
     )
