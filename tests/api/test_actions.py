@@ -118,8 +118,7 @@ async def test_case_36_an_empty_filter_and_too_many(server: Server, client: http
 async def test_case_36_a_server_that_dies_half_way(server: Server, client: httpx.AsyncClient) -> None:
     ids = place(server, 1100)
     replay = {"action": "replay", "on": "executions", "filter": {"status": "cancelled"}, "atMost": 5000}
-    for id in ids:
-        server.store.transact(control.cancel, "default", id, "test")
+    server.store.transact(lambda tx: [control.cancel(tx, "default", id, "test") for id in ids])
     headers = {"Idempotency-Key": "once"}
     first = await client.post("/actions", json=replay, headers=headers)
     again = await client.post("/actions", json=replay, headers=headers)

@@ -15,7 +15,7 @@ from tests.support.proving import proof
 pytestmark = pytest.mark.xdist_group("kill")
 
 MINUTES = float(os.environ.get("ROTA_CHAOS_MINUTES", "0.35"))
-SAMPLE = 0.08
+SAMPLE = 0.05
 
 
 @pytest.mark.timeout(500 + 120 * MINUTES)

@@ -12,7 +12,6 @@ from rota.domain.breaker import Breaker
 from rota.ops import breakers
 from rota.sdk.app import registry_of
 from rota.testing import harness
-from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -30,7 +29,6 @@ def is_open(site: Site) -> bool:
     return any(circuit.opened_at is not None for circuit in circuits)
 
 
-@on_both
 def test_jobs_do_not_start_while_their_breaker_is_open_and_resume_when_it_closes(site: Site) -> None:
     handles = site.app.jobs["knock"].enqueue_many([f"gate {number}" for number in range(MANY)])
     site.worker("--processes", "2", "--concurrency", "1")

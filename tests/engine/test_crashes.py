@@ -17,7 +17,6 @@ SHORT_S = 2
 """A lease for tests in which a worker is declared dead: other workers wait first for as long as their own lease."""
 
 
-@on_both
 def test_executions_of_a_killed_child_restart_without_waiting_for_the_lease(site: Site) -> None:
     worker = site.worker(lease_s=600)
     x = site.enqueue("gated", "go")
@@ -40,7 +39,6 @@ def test_a_child_that_exits_by_itself_is_replaced(site: Site) -> None:
     assert "ended with exit code 9" in (x.attempts()[0].error_message or "")
 
 
-@on_both
 def test_a_job_that_kills_its_worker_every_time_is_a_crash_loop(site: Site) -> None:
     worker = site.worker(lease_s=600)
     x = site.enqueue("die")
@@ -105,7 +103,6 @@ def test_a_job_that_blocks_its_process_for_longer_than_the_lease_keeps_the_lease
     assert len(site.journal("started")) == 1
 
 
-@on_both
 def test_a_worker_that_was_stopped_for_longer_than_its_lease_is_fenced_out(site: Site) -> None:
     old = site.worker(lease_s=SHORT_S)
     x = site.enqueue("gated", "go")
@@ -140,7 +137,6 @@ def test_a_thread_that_does_not_stop_loses_its_slot_and_its_process_is_replaced(
     assert (x.info().crashes, y.info().crashes) == (0, 0)
 
 
-@on_both
 def test_running_executions_survive_the_death_of_all_processes_at_once(site: Site) -> None:
     workers = [site.worker("--processes", "2", lease_s=SHORT_S), site.worker(lease_s=SHORT_S)]
     handles = [site.enqueue("gated_async", "go") for _ in range(30)]

@@ -12,7 +12,7 @@ from rota.engine import loop
 from rota.engine.process import ChildProcess
 from tests.support.opener import Opener
 
-CHILDREN = 200
+CHILDREN = 60
 
 
 async def _start_and_close() -> None:

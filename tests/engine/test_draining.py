@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rota import Status
-from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -70,7 +69,6 @@ def test_an_idle_worker_stops_at_once(site: Site) -> None:
     assert site.live() == []
 
 
-@on_both
 def test_the_next_worker_runs_executions_that_were_given_back(site: Site) -> None:
     first = site.worker(grace_s=0)
     x = site.enqueue("gated", "go")

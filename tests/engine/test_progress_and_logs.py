@@ -12,7 +12,7 @@ import pytest
 from rota import Handle, Status
 from rota.ops import fleet
 from rota.sdk.app import registry_of
-from tests.engine.conftest import on_both, served_on_both
+from tests.engine.conftest import served_on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -144,7 +144,6 @@ def test_an_attempt_that_lost_its_lease_cannot_enqueue_children(site: Site) -> N
     assert len(site.executions("echo")) == 1
 
 
-@on_both
 def test_a_worker_that_is_drained_by_command_exits_and_is_not_replaced(site: Site) -> None:
     worker = site.worker("--processes", "2", lease_s=1)
     eventually(lambda: len(site.live()) == 2, what="two processes")

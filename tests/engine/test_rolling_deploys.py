@@ -10,7 +10,6 @@ import pytest
 
 from rota.sdk.app import registry_of
 from rota.store import schedule_reader
-from tests.engine.conftest import on_both
 from tests.support.waiting import eventually
 from tests.support.workers import Site, Worker
 
@@ -56,7 +55,6 @@ def stop(worker: Worker) -> None:
     assert worker.wait() == 0, worker.log()
 
 
-@on_both
 def test_an_old_worker_whose_child_is_replaced_does_not_undo_a_newer_deploy(site: Site) -> None:
     old = start(site, OLD, lease_s=600)
     assert declared(site) == OLD

@@ -9,7 +9,6 @@ import pytest
 from rota import App, Job, Status
 from rota.sdk.app import registry_of
 from rota.store import claim_reader
-from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, Worker
 
@@ -72,7 +71,6 @@ def run(job: Job[..., int, int], count: int, **options: object) -> None:
         assert [(attempt.status, attempt.attempt) for attempt in x.attempts()] == [("success", 1)]
 
 
-@on_both
 def test_a_new_job_starts_beside_old_workers(site: Site, newer: App) -> None:
     for _ in range(2):
         start(site, "old", OLD, **HINTS_ONLY)

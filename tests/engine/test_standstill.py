@@ -16,7 +16,6 @@ from rota.domain.errors import StoreUnavailable
 from rota.engine import standstill
 from rota.engine.standstill import IdleWriter, ProcessState, Standstill, is_writing, process_state
 from rota.store.port import WRITER
-from tests.engine.conftest import on_both
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site, is_alive
 
@@ -134,7 +133,6 @@ async def test_a_stopped_process_is_killed_while_the_store_is_unavailable() -> N
     assert scene.ended == ["stopped"]
 
 
-@on_both
 def test_executions_of_a_stopped_process_run_elsewhere_after_a_lease(site: Site) -> None:
     worker = site.worker(lease_s=2)
     x = site.enqueue("gated", "go")

@@ -24,6 +24,7 @@ from rota.executors.process.start_backoff import DELAY_S
 from rota.executors.process.warm_process import WarmProcess
 from tests.executors.programs.isolated import LARGE
 from tests.executors.test_command import claim_of
+from tests.support.proving import proof
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import is_alive
 
@@ -231,8 +232,10 @@ async def test_a_process_with_orphans_is_not_reused_and_the_orphans_are_killed(t
     await asyncio.to_thread(eventually, lambda: not is_alive(left) and not is_alive(first))
 
 
-@pytest.mark.parametrize("heavy", ["burn", "burn_in_child"])
-@pytest.mark.parametrize("how", ["cancel", "crash"])
+@pytest.mark.parametrize(
+    ("how", "heavy"),
+    [("cancel", "burn"), ("crash", "burn_in_child"), proof("cancel", "burn_in_child"), proof("crash", "burn")],
+)
 async def test_the_processor_time_of_a_crashed_or_stopped_attempt_excludes_other_attempts(
     tmp_path: Path, heavy: str, how: str
 ) -> None:

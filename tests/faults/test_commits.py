@@ -21,11 +21,12 @@ from rota.store.postgres.link import Link
 from rota.store.postgres.url import Address
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support.postgres import PostgresServer
+from tests.support.proving import proof
 from tests.support.proxy import Proxy, When
 from tests.support.waiting import eventually
 
 
-@pytest.mark.parametrize("threads", [1, 16])
+@pytest.mark.parametrize("threads", [proof(1), 16])
 def test_broken_commits_are_neither_lost_nor_doubled(url: str, proxy: Proxy, tmp_path: Path, threads: int) -> None:
     """With one thread each call is a transaction, with sixteen they share some. Claims and outcomes break as well."""
     with Scene(tmp_path, proxy.through(url), direct=url) as scene:

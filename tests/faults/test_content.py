@@ -19,6 +19,7 @@ from tests.faults.trial_jobs import BAD_RESULTS
 from tests.kill.jobs import PATIENT
 from tests.support import forks
 from tests.support.databases import fresh_database
+from tests.support.proving import proof
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
 
@@ -58,7 +59,7 @@ BAD_VALUES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="module", params=["sqlite", proof("postgres")])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """One worker for all these tests: none of them may do it any harm."""
     url = fresh_database() if request.param == "postgres" else ""

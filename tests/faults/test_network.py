@@ -14,13 +14,14 @@ from rota.store import reader
 from rota.store.postgres.link import SET_UP_S
 from rota.store.postgres.store import PostgresStore
 from tests.faults.scene import FIRST_CLAIM_S, Scene
+from tests.support.proving import proof
 from tests.support.proxy import Proxy, Way
 
 CONNECT_S = 2
 """The time that a connection may take to be made. To set it up may take as long as `postgres_link.SET_UP_S`."""
 
 
-@pytest.mark.parametrize("ways", [(), ("to_client",)])
+@pytest.mark.parametrize("ways", [(), proof(("to_client",))])
 def test_a_silent_network_for_longer_than_the_lease_loses_nothing(
     url: str, proxy: Proxy, tmp_path: Path, ways: Sequence[Way]
 ) -> None:

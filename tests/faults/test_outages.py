@@ -11,6 +11,7 @@ import pytest
 from tests.faults.scene import FIRST_CLAIM_S, Scene
 from tests.support import postgres
 from tests.support.postgres import PostgresServer, StopMode
+from tests.support.proving import proof
 from tests.support.waiting import eventually
 
 OUTAGE_S = float(os.environ.get("ROTA_TESTS_OUTAGE_S", "5"))
@@ -19,7 +20,7 @@ LOOPS = 6
 """Loops that may each say once that the store is away and once that it is back."""
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", [proof("fast"), "immediate"])
 def test_a_restart_loses_nothing_and_doubles_nothing(server: PostgresServer, tmp_path: Path, mode: StopMode) -> None:
     with Scene(tmp_path, server.create_database()) as scene:
         scene.fill(300)

@@ -10,7 +10,6 @@ import pytest
 
 from rota.sdk.app import registry_of
 from rota.store import notes
-from tests.faults.conftest import on_both
 from tests.faults.trial import LEASE_S, PATIENCE_S, Trial, eventually, every_tick_is_known_once
 from tests.kill.databases import stop
 from tests.kill.effects import Answer
@@ -24,7 +23,6 @@ COMPUTING_LEASE_S = 1.5
 LONG_S = 600.0
 
 
-@on_both
 def test_worker_is_stopped_for_three_leases_and_continued(trial: Trial) -> None:
     """It is continued while the next holder runs, and stops by itself. If it still acts, it is refused."""
     x = trial.enqueue("stepped", before="before-{}", after="after-{}")

@@ -22,6 +22,7 @@ from tests.kill.effects import Answer
 from tests.kill.fleet import REPOSITORY, Program
 from tests.kill.jobs import CHARGE
 from tests.support import postgres
+from tests.support.proving import proof
 from tests.support.workers import is_alive
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE_S)
@@ -47,7 +48,6 @@ def test_client_dies_before_the_commit(trial: Trial) -> None:
     trial.check()
 
 
-@on_both
 def test_client_dies_after_the_commit_and_before_the_answer(trial: Trial) -> None:
     """Its output goes to a pipe that is full, so that it commits and then gets no further."""
     ticket = trial.asked(keyed=True)
@@ -91,7 +91,6 @@ def test_scheduler_dies_between_two_ticks(trial: Trial) -> None:
     trial.check()
 
 
-@on_both
 def test_scheduler_dies_after_the_commit_of_a_tick(trial: Trial) -> None:
     """The execution of the tick has not run, because this worker serves another queue: it must not be started twice."""
     first = trial.worker("--queues", "elsewhere")
@@ -142,7 +141,6 @@ def test_worker_dies_in_the_function(trial: Trial) -> None:
     trial.check()
 
 
-@on_both
 def test_worker_dies_after_the_effect_and_before_the_outcome_is_stored(trial: Trial) -> None:
     """The function has returned, and what it returned waits for the database."""
     x = trial.enqueue("stepped", after="go")
@@ -175,7 +173,6 @@ def test_worker_dies_after_the_outcome_is_stored(trial: Trial) -> None:
     trial.check()
 
 
-@on_both
 def test_worker_dies_in_a_heartbeat(trial: Trial) -> None:
     """It has nothing else to write: its only execution waits at a gate."""
     x = trial.enqueue("stepped", before="go")
@@ -321,7 +318,7 @@ def test_supervisor_dies_and_the_program_of_a_thread_could_survive(trial: Trial)
 # --- Migrations ---
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", proof("postgres")])
 def test_rota_dies_half_way_through_a_migration(tmp_path: Path, database: str) -> None:
     """On a server the migration waits for a session that creates one of its last objects; on a file it dies there."""
     late = "CREATE VIEW state"

@@ -16,6 +16,7 @@ from tests.faults.scene import Scene, Worker
 from tests.faults.test_urls import require_password
 from tests.support.databases import fresh_database
 from tests.support.postgres import PostgresServer
+from tests.support.proving import proof
 from tests.support.waiting import PATIENCE_S, eventually
 from tests.support.workers import Site
 
@@ -37,7 +38,7 @@ def test_a_worker_waits_for_a_server_that_is_down_and_logs_it_once(server: Postg
         assert "cannot join yet" in said[1], worker.log()
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", proof("postgres")])
 def test_a_worker_waits_for_a_lock_that_is_held_for_longer_than_a_call_waits(database: str, tmp_path: Path) -> None:
     """As when a stopped process holds it. The lock is held at the first write of the first child."""
     with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:

@@ -52,6 +52,7 @@ async def test_async_code_enqueues_without_blocking_the_loop(app: App) -> None:
     assert len(await send.aenqueue_many(["a", "b"])) == 2
 
 
+@pytest.mark.prove
 def test_twenty_thousand_are_accepted_at_once(app: App) -> None:
     @app.job
     def send(to: str) -> None: ...

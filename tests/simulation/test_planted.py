@@ -16,9 +16,11 @@ ON_POSTGRES = (
 )
 """A few are enough: the invariants are the same, and what they see of the database is tested by these."""
 
+OF_ALL_KINDS_FIRST = sorted(planted.BUGS, key=lambda bug: planted.BUGS.index(bug) % 4)
+
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.name.replace(" ", "_"))
+@pytest.mark.parametrize("bug", sampled(OF_ALL_KINDS_FIRST, 12), ids=lambda bug: bug.name.replace(" ", "_"))
 def test_a_planted_bug_is_caught(bug: Bug) -> None:
     catch = planted.hunt(bug)
     assert catch is not None, f"{planted.MOST_SEEDS} seeds did not notice: {bug.name}"
@@ -26,7 +28,7 @@ def test_a_planted_bug_is_caught(bug: Bug) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", sampled(ON_POSTGRES, 2))
+@pytest.mark.parametrize("name", sampled(ON_POSTGRES, 1))
 def test_a_planted_bug_is_caught_on_postgres(name: str) -> None:
     (bug,) = (bug for bug in planted.bugs("postgres") if bug.name == name)
     catch = planted.hunt(bug, database="postgres")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.proving import sampled
+
 REPOSITORY = Path(__file__).parents[2]
 SIGNALLED = """
 import os, signal, subprocess, sys
@@ -52,7 +54,7 @@ def run(folder: Path, text: str, *prefix: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM"])
+@pytest.mark.parametrize("name", sampled(["SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM"], 1))
 def test_signals_that_the_shell_ignores_are_restored(tmp_path: Path, name: str) -> None:
     ignoring = ["sh", "-c", f"trap '' {name.removeprefix('SIG')}; exec \"$@\"", "sh"]
     said = run(tmp_path, SIGNALLED.replace("{name}", name), *ignoring)

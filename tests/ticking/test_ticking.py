@@ -14,7 +14,7 @@ from tests.support.workers import Site
 from tests.ticking.run import run
 
 SECONDS = float(os.environ.get("ROTA_TICKING_SECONDS", "15"))
-SAMPLE_S = 3.0
+SAMPLE_S = 2.0
 LATEST_S = 20.0
 """Short enough to notice a tick that waits for a lease to expire, or for another worker's next poll."""
 
@@ -32,7 +32,7 @@ def test_ticks_survive_the_deaths_of_workers(tmp_path: Path, database: str, seco
     assert report.latest_s < LATEST_S, report
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", [proof("sqlite"), "postgres"])
 def test_a_hint_about_a_change_reaches_workers_that_poll_rarely(tmp_path: Path, database: str) -> None:
     """The workers poll once a minute: a tick, and the end of ticks, can only come from a hint."""
     with Site(tmp_path, fresh_database() if database == "postgres" else "") as site:

@@ -27,7 +27,7 @@ from tests.support.proving import proof
 
 pytestmark = pytest.mark.xdist_group("kill")
 KILLS = int(os.environ.get("ROTA_RUN_KILLS", "120"))
-SAMPLE = 4
+SAMPLE = 2
 REST_S = 120.0
 Started = tuple[str, int, Handle[Any]]
 """The shape, its argument, and the run."""
