@@ -337,7 +337,7 @@ async def test_case_a_queue_that_no_worker_can_run_says_what_is_missing(
     queues = await outlooks(client, world)
     images = queues["images"]
     assert (images["state"], images["outlook"], images["slots"]) == ("no_worker", "never", 0)
-    assert images["lacks"] == "no live worker with pool images can start a process for it"
+    assert images["lacks"] == "no live worker with pool images can start a process for resize"
     assert queues["video"]["lacks"] == "no live worker has pool video"
     assert (queues["default"]["lacks"], queues["default"]["outlook"]) == (None, "unknown")
 

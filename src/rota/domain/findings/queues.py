@@ -55,23 +55,27 @@ def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
     return Lack.NOTHING if any(_can_start(one, lane) for one in serving) else Lack.PROCESS
 
 
-def lack_words(lack: int, lane: Lane) -> str:
-    """Why no live worker runs what waits in a lane."""
+def lack_words(lack: int, lane: Lane, job: str = "", it: str = "it") -> str:
+    """Why no live worker runs what waits in a lane. `job` and `it` name its job in a sentence about something else."""
     match lack:
         case Lack.WORKER:
             return f"no live worker of app {lane.app} serves it"
         case Lack.JOB:
-            return "no live worker has this job"
+            return f"no live worker has {job or 'this job'}"
         case Lack.NEEDS:
             return f"no live worker has {requirement.words(lane.requirements)}"
         case _:
             wanted = requirement.words(lane.requirements)
-            return f"no live worker{f' with {wanted}' if wanted else ''} can start a process for it"
+            return f"no live worker{f' with {wanted}' if wanted else ''} can start a process for {it}"
 
 
 def lacking(lanes: Sequence[Lane], workers: Sequence[Worker]) -> str | None:
     """What these lanes lack, in words; None if a worker can run each of them."""
-    found = [lack_words(lack, lane) for lane in lanes if (lack := lacks(lane, workers)) != Lack.NOTHING]
+    found = [
+        lack_words(lack, lane, f"the job {lane.job}", lane.job)
+        for lane in lanes
+        if (lack := lacks(lane, workers)) != Lack.NOTHING
+    ]
     return "; ".join(dict.fromkeys(found)) or None
 
 
