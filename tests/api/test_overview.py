@@ -109,14 +109,14 @@ async def test_case_a_version_that_only_fails_stays_found_until_it_succeeds(
     world.register(Definition(name="charge", description="first", retry=retry))
     worker = world.join(lease_s=360_000)
     world.enqueue("charge")
-    world.finish(*world.claim(worker, 1))
+    world.finish(world.claim(worker, 1)[0])
     world.clock.advance(60)
     world.register(Definition(name="charge", description="second", retry=retry))
     first_at = world.clock.now()
     letters = []
     for _ in range(2):
         letters.append(world.enqueue("charge"))
-        world.finish(*world.claim(worker, 1), RESET)
+        world.finish(world.claim(worker, 1)[0], RESET)
         world.clock.advance(3600)
     fold_all(world.store)
     one = (await findings(client, world))["failing"]

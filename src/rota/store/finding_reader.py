@@ -49,6 +49,8 @@ OVERDUE = 60 * MICROSECONDS
 STOPPED = 6 * HOUR
 USUAL_HOURS = 7 * 24
 LAST_RUNS, LOOKS = 30, 100
+MOST_BROKEN = 10
+"""The ends of the version in force are read for at most this many jobs."""
 MOST_AUDITED = 1000
 """Pauses that ended lately are looked for among this many of the newest entries of the audit trail."""
 SKEW = 300 * MICROSECONDS
@@ -248,17 +250,17 @@ def _ways_back(
 def _broken(
     view: View, namespace: str, pauses: Sequence[JobPause], groups: Sequence[ErrorGroup]
 ) -> dict[tuple[str, str], BrokenVersion]:
-    """Among the paused jobs and those with the newest dead letters: whose version in force only fails.
+    """Among the jobs that were paused last and those with the newest dead letters: whose version in force only fails.
 
     Dead letters alone do not tell: they may be replayed or discarded while the version stays in force.
     """
-    newest = sorted(groups, key=lambda one: -one.last_at)
-    jobs = list(dict.fromkeys([*((one.app, one.job) for one in pauses), *((one.app, one.job) for one in newest)]))
+    known = [(one.at, one.app, one.job) for one in pauses] + [(one.last_at, one.app, one.job) for one in groups]
+    jobs = list(dict.fromkeys((app, job) for _, app, job in sorted(known, reverse=True)))[:MOST_BROKEN]
     if not jobs:
         return {}
     found = {}
     for app, job, version, number, registered_at in view.rows(
-        "later_versions_in_force", namespace=namespace, jobs=jobs[:MOST_JOBS]
+        "later_versions_in_force", namespace=namespace, jobs=jobs
     ):
         about = {"namespace": namespace, "app": app, "job": job, "number": number}
         ends = view.rows("ends_of_version", **about, lowest=first_at(registered_at - SKEW), looks=LOOKS)
