@@ -49,7 +49,6 @@ def test_a_queue_is_resumed_from_the_overview_and_paused_again_with_its_note(pag
     assert shop.ask("/queues/reports")["paused"] is not None
     row.get_by_role("button", name="Resume…").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume queue").click()
-    page.get_by_text("queue reports resumed").first.wait_for()
     page.get_by_role("button", name="Undo: pause again").click()
     page.get_by_text("Undone.").wait_for()
     assert shop.ask("/queues/reports")["paused"]["note"] == "stocktaking"
@@ -71,6 +70,16 @@ def test_a_finding_that_is_settled_under_the_pointer_hides_no_other(page: Page, 
     number = shop.ask("/overview")["findingCount"]
     live = page.locator("[data-finding]").filter(has_not_text="settled")
     assert live.count() == min(7, number)
+
+
+@pytest.mark.prove
+def test_the_newest_change_is_shown_before_louder_ones(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    shop.tell("/jobs", {"name": "spare", "command": "true"})
+    shop.tell("/queues/reports/pause")
+    shop.tell("/queues/reports/resume")
+    page.get_by_role("listitem").filter(has_text="queue reports resumed").wait_for()
+    shop.drop("/jobs/spare")
 
 
 @pytest.mark.prove
