@@ -8,12 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
+from rota.domain.instant import rfc3339
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed
-from rota.domain.requirement import Needs
+from rota.domain.requirement import Needs, Offers
 from rota.domain.schedule import CatchUp, Spec
 from rota.domain.trigger import Every
-from rota.ops import breakers, define, deploy, finish, firing, fleet, job_pauses, schedule, statistics
+from rota.ops import breakers, control, define, deploy, finish, firing, fleet, job_pauses, schedule, statistics
 from rota.ops.upkeep import ALL_SHARDS
 from tests.api.server import Server
 from tests.support.statistics import fold_all
@@ -29,6 +30,12 @@ RESET = Failed(Error("ConnectionError", "reset by peer after 2.0 s", ""))
 async def overview(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
     world.clock.advance(2)  # An answer is kept for a second.
     return (await client.get("/overview")).raise_for_status().json()  # type: ignore[no-any-return]
+
+
+async def outlooks(client: httpx.AsyncClient, world: World) -> dict[str, Any]:
+    world.clock.advance(2)
+    found = (await client.get("/outlook")).raise_for_status().json()["queues"]
+    return {one["name"]: one for one in found}
 
 
 async def findings(client: httpx.AsyncClient, world: World, query: str = "") -> dict[str, Any]:
@@ -93,6 +100,45 @@ async def test_case_a_job_that_fails_since_a_deploy_names_the_deploy_before(
     assert detail["rollBack"] == {"version": 2, "to": 1, "isCode": True, "deploy": 1}
     world.store.transact(deploy.use, "default", "shop", 1, 3600, "ann")
     assert len((await findings(client, world))["failing"]["actions"]) == 2
+
+
+async def test_case_a_version_that_only_fails_stays_found_until_it_succeeds(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    retry = NO_RETRY.retry.describe()
+    world.register(Definition(name="charge", description="first", retry=retry))
+    worker = world.join(lease_s=360_000)
+    world.enqueue("charge")
+    world.finish(world.claim(worker, 1)[0])
+    world.clock.advance(60)
+    world.register(Definition(name="charge", description="second", retry=retry))
+    first_at = world.clock.now()
+    letters = []
+    for _ in range(2):
+        letters.append(world.enqueue("charge"))
+        world.finish(world.claim(worker, 1)[0], RESET)
+        world.clock.advance(3600)
+    fold_all(world.store)
+    one = (await findings(client, world))["failing"]
+    assert (one["since"], one["affected"]) == (rfc3339(first_at), 2)
+    assert one["evidence"].startswith("since version 2, 2 failed for good with ConnectionError")
+    pause = next(action for action in one["actions"] if action["label"] == "Pause job…")
+    (await client.request(pause["method"], f"http://localhost{pause['path']}")).raise_for_status()
+    world.store.transact(control.replay, "default", dict(zip(letters, world.ids.many(2), strict=True)), "ann")
+    world.clock.advance(3600)
+    found = await findings(client, world)
+    assert found["failing"]["since"] == rfc3339(first_at)
+    assert found["failing"]["evidence"] == "the job is paused; since version 2, 2 executions failed for good"
+    assert found["job_paused"]["advice"].endswith("then `rota jobs resume charge`")
+    assert (await overview(client, world))["numbers"]["waiting"] == 0
+    world.claim(worker, 5)
+    assert (await overview(client, world))["numbers"]["waiting"] == 2
+    world.store.transact(job_pauses.resume, "default", "shop", "charge", "ann")
+    world.enqueue("charge")
+    world.clock.advance(2)
+    for attempt in world.claim(worker, 5):
+        world.finish(attempt)
+    assert "failing" not in await findings(client, world)
 
 
 async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient, server: Server, world: World) -> None:
@@ -228,10 +274,13 @@ async def test_case_a_paused_run_and_an_approval_without_an_answer(client: httpx
     stage.workflow("release", ask, {"id": "go", "job": "echo", "with": {"x": {"$": "ask.approved"}}})
     run = stage.start("release")
     stage.work()
-    assert await findings(client, world) == {}
+    (waiting,) = (await findings(client, world)).values()
+    assert (waiting["kind"], waiting["severity"]) == ("approval_waiting", "warning")
+    assert (waiting["subject"]["name"], waiting["actions"][0]["link"]) == ("Release?", f"/runs/{run}")
+    assert (await overview(client, world))["numbers"]["waiting"] == 1
     stage.pause(run)
     found = await findings(client, world)
-    assert set(found) == {"run_paused"}
+    assert set(found) == {"run_paused", "approval_waiting"}
     paused = found["run_paused"]
     assert (paused["subject"]["id"], paused["subject"]["name"]) == (run, "release")
     assert paused["text"] == "A run of release is paused by test: “why not”"
@@ -271,6 +320,43 @@ async def test_case_the_outlook_of_queues(client: httpx.AsyncClient, server: Ser
     assert queues["mail"]["jobs"] == [{"app": "shop", "job": "send", "queued": 150, "running": 0}]
     assert (queues["mail"]["slots"], queues["video"]["slots"], queues["mail"]["inPerS"] > 0) == (10, 0, True)
     assert queues["held"]["paused"]["by"] == "ops"
+
+
+async def test_case_a_queue_that_no_worker_can_run_says_what_is_missing(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    world.register(
+        Definition(name="render", needs=Needs(pool="video")),
+        Definition(name="resize", needs=Needs(pool="images", isolated=True)),
+    )
+    worker = world.join(lease_s=36_000, offers=Offers(pools=("default", "images")))
+    server.store.transact(fleet.tell_trouble, worker, {"isolated jobs": "No space left on device"})
+    world.enqueue("render", queue="video")
+    world.enqueue("resize", queue="images")
+    world.enqueue("send")
+    queues = await outlooks(client, world)
+    images = queues["images"]
+    assert (images["state"], images["outlook"], images["slots"]) == ("no_worker", "never", 0)
+    assert images["lacks"] == "no live worker with pool images can start a process for resize"
+    assert queues["video"]["lacks"] == "no live worker has pool video"
+    assert (queues["default"]["lacks"], queues["default"]["outlook"]) == (None, "unknown")
+
+
+async def test_case_a_queue_that_was_resumed_a_moment_ago_has_no_forecast(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(40, queue="mail")
+    server.store.transact(define.pause_queue, "default", "mail", "ops", "")
+    world.clock.advance(1200)
+    server.store.transact(define.resume_queue, "default", "mail", "ops")
+    for attempt in world.claim(worker, 5):
+        world.finish(attempt)
+    queue = (await outlooks(client, world))["mail"]
+    assert (queue["queued"], queue["outlook"], queue["emptyInS"]) == (35, "unknown", None)
+    world.clock.advance(18)
+    queue = (await outlooks(client, world))["mail"]
+    assert (queue["outlook"], queue["emptyInS"]) == ("empties", pytest.approx(35 / (5 / 22), rel=0.1))
 
 
 async def test_case_open_pages_share_one_read(client: httpx.AsyncClient, server: Server, world: World) -> None:

@@ -41,7 +41,8 @@ async def test_a_worker_is_drained_once(server: Server, client: httpx.AsyncClien
     assert dry["would"]["changed"]
     assert (await client.get(f"/workers/{id}")).json()["state"] == "live"
     first = (await client.post(f"/workers/{id}/drain")).json()
-    assert (first["changed"], first["state"], first["offers"]["tags"]) == (True, "to drain", ["gpu"])
+    assert (first["changed"], first["state"], first["offers"]["tags"]) == (True, "draining", ["gpu"])
+    assert [one["state"] for one in (await client.get("/workers?state=draining")).json()["items"]] == ["draining"]
     assert (await client.post(f"/workers/{id}/drain")).json()["changed"] is False
     server.store.transact(fleet.leave, id)
     gone = (await client.post(f"/workers/{id}/drain")).json()

@@ -21,14 +21,14 @@ def test_the_overview_names_every_trouble_and_fits_the_screen(page: Page, shop: 
     page.goto(shop.url)
     for id in (
         "failing:job:shop/charge",
-        "no_worker:job:shop/render_video",
+        "no_worker:job:shop/render_video:pool video",
         "queue_paused:queue:mail",
         "ticks_overlap:schedule:shop/3",
     ):
         finding(page, id).wait_for()
     page.locator('[data-finding^="worker_trouble:"]').wait_for()
     assert finding(page, "failing:job:shop/charge").get_by_role("button", name="Pause job…").is_visible()
-    assert finding(page, "no_worker:job:shop/render_video").get_by_role("link", name="Why").is_visible()
+    assert finding(page, "no_worker:job:shop/render_video:pool video").get_by_role("link", name="Why").is_visible()
     page.locator(".uplot").nth(3).wait_for()
     page.get_by_role("link", name="expire_carts").wait_for()
     assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
@@ -55,6 +55,31 @@ def test_a_queue_is_resumed_from_the_overview_and_paused_again_with_its_note(pag
     shop.tell("/queues/reports/resume")
     eventually(lambda: shop.status(waiting) == "success", what="the execution that waited")
     row.wait_for(state="detached")
+
+
+@pytest.mark.prove
+def test_a_finding_that_is_settled_under_the_pointer_hides_no_other(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    finding(page, "queue_paused:queue:mail").wait_for()
+    shop.tell("/queues/reports/pause", {"note": "stocktaking"})
+    shop.enqueue("many_lines", lines=1)
+    row = finding(page, "queue_paused:queue:reports")
+    row.hover()
+    shop.tell("/queues/reports/resume")
+    row.get_by_text("settled").wait_for()
+    number = shop.ask("/overview")["findingCount"]
+    live = page.locator("[data-finding]").filter(has_not_text="settled")
+    assert live.count() == min(7, number)
+
+
+@pytest.mark.prove
+def test_the_newest_change_is_shown_before_louder_ones(page: Page, shop: Shop) -> None:
+    page.goto(shop.url)
+    shop.tell("/jobs", {"name": "spare", "command": "true"})
+    shop.tell("/queues/reports/pause")
+    shop.tell("/queues/reports/resume")
+    page.get_by_role("listitem").filter(has_text="queue reports resumed").wait_for()
+    shop.drop("/jobs/spare")
 
 
 @pytest.mark.prove

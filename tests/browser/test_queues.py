@@ -35,6 +35,16 @@ def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop:
     page.wait_for_url("**/queues")
 
 
+def test_a_queue_whose_jobs_no_worker_can_run_says_so(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.url}/queues")
+    for name in ("video", "images"):
+        page.get_by_role("row").filter(has_text=name).get_by_text("No worker").wait_for()
+    page.goto(f"{shop.url}/queues/images")
+    page.get_by_text("no live worker with pool images can start a process for resize_image").first.wait_for()
+    page.get_by_text("no worker can run these jobs").first.wait_for()
+    assert page.get_by_text("it grows").count() == 0
+
+
 @pytest.mark.prove
 def test_a_queue_is_paused_with_a_note_and_resumed_with_a_way_back(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues/payments")

@@ -64,6 +64,7 @@ def test_a_pause_shows_its_note_and_is_undone(page: Page, shop: Shop) -> None:
     page.get_by_role("textbox", name="note").fill("quiet week")
     page.get_by_role("button", name="Pause it").click()
     page.get_by_text("“quiet week”").wait_for()
+    page.get_by_text("1 schedule overlaps, 1 paused", exact=True).first.wait_for()
     assert shop.ask("/schedules/daily_report")["paused"]["note"] == "quiet week"
     page.get_by_role("button", name="Resume", exact=True).click()
     page.get_by_text("Schedule daily_report resumed.").wait_for()

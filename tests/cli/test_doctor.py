@@ -13,6 +13,7 @@ from rota.ops import define, fleet, job_pauses
 from rota.store import migrate
 from rota.store.dependencies import Edge
 from tests.cli.shell import Answer, Seed, Shell
+from tests.support.world import NO_RETRY
 
 MISSPELT = {"ROTA_LAESE_S": "3"}
 
@@ -81,6 +82,18 @@ def test_troubles_are_warned_of_with_advice(shell: Shell, seed: Seed) -> None:
         "Job fail is paused by rota: “3 executions in a row have failed”": "`rota jobs resume fail`",
         "fail has 1 new dead letter": "`rota dead --job fail`",
     }
+
+
+def test_a_paused_job_that_fails_is_to_be_rolled_back_before_it_is_resumed(shell: Shell, seed: Seed) -> None:
+    retry = NO_RETRY.retry.describe()
+    for words in ("first", "second"):
+        seed.deploy("shop", Definition(name="fail", description=words, retry=retry))
+    seed.fail()
+    seed.store.transact(job_pauses.pause, "default", "shop", "fail", "ann", "")
+    rows = shell.ok("doctor", "--json").rows
+    found = {row["check"]: row["advice"] for row in rows if row["check"] in ("attention", "queues")}
+    advice = "roll back with `rota deploys use shop 1`, or deploy a fixed version of fail, then `rota jobs resume fail`"
+    assert found == {"attention": advice, "queues": advice}
 
 
 def test_a_worker_that_can_start_no_processes_is_named(shell: Shell, seed: Seed) -> None:

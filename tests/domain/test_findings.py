@@ -11,12 +11,14 @@ from rota.domain.findings import evaluate
 from rota.domain.findings.facts import (
     MINUTES,
     Approval,
+    BrokenVersion,
     ErrorCount,
     Facts,
     JobPause,
     LeftOut,
     Minutes,
     Overdue,
+    PauseChange,
     QueueState,
     Running,
     RunState,
@@ -25,6 +27,7 @@ from rota.domain.findings.facts import (
     Worker,
 )
 from rota.domain.findings.finding import Finding
+from rota.domain.findings.queues import worked_off_per_s
 from rota.domain.load import Lane
 
 SECOND = 1_000_000
@@ -106,6 +109,66 @@ def test_a_failing_job_that_is_paused_says_so_and_offers_to_resume_it() -> None:
     assert one.actions[2].path == "/api/v1/jobs/charge/resume?app=shop"
 
 
+BROKEN = BrokenVersion(14, NOW - 3 * HOUR, 25)
+CODE, DATA = WayBack(14, 13, is_code=True, deploy=3), WayBack(14, 13)
+NO_DEPLOY = WayBack(14, 13, is_code=True)
+
+
+@pytest.mark.parametrize("letters", [[error(new=0, first_at=NOW - 3 * HOUR)], []])
+@pytest.mark.parametrize("pauses", [[JobPause("shop", "charge", NOW - 2 * HOUR, "ops", None, 0)], []])
+def test_a_job_that_has_only_failed_since_its_version_stays_found_without_new_failures(
+    letters: list[ErrorCount], pauses: list[JobPause]
+) -> None:
+    facts = {"broken": {CHARGE: BROKEN}, "errors": letters, "pauses": pauses, "ways_back": {CHARGE: CODE}}
+    (quiet,) = found(**facts)
+    assert (quiet.kind, quiet.since, quiet.id) == ("failing", NOW - 3 * HOUR, "failing:job:shop/charge")
+    assert quiet.text == "charge fails: no execution has succeeded since the first failure"
+    assert "since version 14, " in quiet.evidence
+    assert "Roll back" in [action.label for action in quiet.actions]
+    (again,) = found(minutes={CHARGE: minutes(10, of=1)}, **facts)
+    assert (again.id, again.since) == (quiet.id, quiet.since)
+
+
+def test_the_age_of_failures_that_came_with_a_version_is_that_of_the_first_one() -> None:
+    facts = {"minutes": {CHARGE: minutes(10, 16, of=2)}, "errors": [error(first_at=NOW - 3 * HOUR)]}
+    (one,) = found(**facts, ways_back={CHARGE: CODE})
+    assert one.since == NOW - 3 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("facts", "advice"),
+    [
+        (
+            {"broken": {CHARGE: BROKEN}, "ways_back": {CHARGE: CODE}},
+            "roll back with `rota deploys use shop 3`, or deploy a fixed version of charge, "
+            "then `rota jobs resume charge`",
+        ),
+        (
+            {"broken": {CHARGE: BROKEN}, "ways_back": {CHARGE: DATA}},
+            "roll back to version 13 of charge, or apply a fixed one, then `rota jobs resume charge`",
+        ),
+        (
+            {"broken": {CHARGE: BROKEN}, "ways_back": {CHARGE: NO_DEPLOY}},
+            "deploy a fixed version of charge, then `rota jobs resume charge`",
+        ),
+        (
+            {"minutes": {CHARGE: minutes(10, 16)}, "errors": [error(first_version=1)]},
+            "mend what makes it fail (`rota dead --job charge`) or deploy a fixed version, "
+            "then `rota jobs resume charge`",
+        ),
+        ({"minutes": {CHARGE: minutes(10, 16)}, "errors": [error()]}, None),
+        ({}, None),
+    ],
+    ids=["code", "data", "no deploy is kept", "no version", "rolled back", "does not fail"],
+)
+def test_a_paused_job_that_fails_is_rolled_back_before_it_is_resumed(facts: dict[str, Any], advice: str | None) -> None:
+    pause = JobPause("shop", "charge", NOW - MINUTE, "ops", None, 25)
+    about = {one.kind.value: one for one in found(**facts, pauses=[pause])}
+    assert {one.advice for one in about.values()} == {advice}
+    assert about["job_paused"].evidence.endswith("before resuming") == (advice is not None)
+    assert about["job_paused"].actions[-1].command == "rota jobs resume charge"
+
+
 @pytest.mark.parametrize(
     ("way", "command", "link"),
     [
@@ -142,6 +205,17 @@ def test_new_dead_letters_are_found_unless_their_job_is_found_failing() -> None:
         ([{"jobs": frozenset({"ship"})}], [{}], "charge cannot run: no live worker has this job"),
         ([{}], [{"requirements": '{"pool":"video"}'}], "charge cannot run: no live worker has pool video"),
         (
+            [{"offers": '{"pools":["images"]}', "trouble": {"isolated jobs": "no memory"}}],
+            [{"requirements": '{"isolated":true,"pool":"images"}'}],
+            "charge cannot run: no live worker with pool images can start a process for it",
+        ),
+        (
+            [{"trouble": {"stands still": "stopped"}}],
+            [{}],
+            "charge cannot run: no live worker can start a process for it",
+        ),
+        ([{"trouble": {"commands": "no memory"}}], [{"requirements": '{"isolated":true}'}], None),
+        (
             [{"lease_until": NOW - 1, "stopped_at": NOW}],
             [{}],
             "Queue pay cannot run: no live worker of app shop serves it",
@@ -168,6 +242,47 @@ def test_the_worker_that_could_run_it_and_stopped_last_is_named() -> None:
     assert one.evidence == "64 queued in pay, oldest 1 h. The last one, gpu-1, stopped 1 h ago"
     (other,) = found(workers=[worker(), gone], lanes=[needs])
     assert other.actions[1].command == "rota worker MODULE:shop --pool video --tag eu"
+
+
+def test_what_one_job_lacks_for_two_reasons_is_two_findings_with_their_own_ages() -> None:
+    gone = worker(stopped_at=NOW - 13 * MINUTE, state="stopped", offers='{"pools":["images"]}')
+    facts = {
+        "workers": [worker(), gone],
+        "lanes": [
+            lane(requirements='{"pool":"images"}', oldest_at=NOW - 21 * MINUTE),
+            lane(requirements='{"pool":"video"}', oldest_at=NOW - 2 * MINUTE),
+        ],
+    }
+    ages = {one.id: one.since for one in found(**facts)}
+    assert ages == {
+        "no_worker:job:shop/charge:pool images": NOW - 13 * MINUTE,
+        "no_worker:job:shop/charge:pool video": NOW - 2 * MINUTE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "started_at", "rate"),
+    [
+        ([], 0, 0.1),
+        ([("queue.resume", "pay", 20)], 0, 1.5),
+        ([("queue.resume", "pay", 5)], 0, None),
+        ([("queue.pause", "pay", 160), ("queue.resume", "pay", 10)], 0, 0.2),
+        ([("queue.resume", "mail", 20)], 0, 0.1),
+        ([("job.resume", "shop.charge", 20)], 0, 1.5),
+        ([], NOW - 20 * SECOND, 1.5),
+    ],
+    ids=["served", "resumed", "just resumed", "a short pause", "another queue", "its job was resumed", "a new worker"],
+)
+def test_a_rate_is_of_the_time_in_which_the_queue_was_served(
+    changes: list[tuple[str, str, int]], started_at: int, rate: float | None
+) -> None:
+    facts = Facts(
+        now=NOW,
+        rates_from=NOW - 300 * SECOND,
+        workers=[worker(started_at=started_at)],
+        pause_changes=[PauseChange(action, subject, NOW - ago * SECOND) for action, subject, ago in changes],
+    )
+    assert worked_off_per_s(facts, [lane(ended_per_s=0.1)]) == (None if rate is None else pytest.approx(rate))
 
 
 def test_a_paused_queue_is_found_with_work_waiting_only() -> None:
@@ -272,12 +387,21 @@ def test_workers_in_trouble_late_and_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waited", "deadline", "is_found"),
+    ("waited", "deadline", "is_overdue"),
     [(25 * HOUR, None, True), (HOUR, None, False), (HOUR, NOW + MINUTE, True), (HOUR, NOW + 5 * HOUR, False)],
 )
-def test_an_approval_without_an_answer(waited: int, deadline: int | None, is_found: bool) -> None:
+def test_an_approval_without_an_answer(waited: int, deadline: int | None, is_overdue: bool) -> None:
     one = Approval("id-1", "run-1", "shop", "Release?", NOW - waited, deadline)
-    assert kinds(approvals=[one]) == (["approval_overdue"] if is_found else [])
+    assert kinds(approvals=[one]) == ["approval_overdue" if is_overdue else "approval_waiting"]
+
+
+def test_approvals_with_the_same_question_are_one_finding_about_the_oldest() -> None:
+    several = [Approval(f"id-{at}", f"run-{at}", "shop", "Release?", NOW - at * MINUTE, None) for at in (1, 3, 2)]
+    one, other = found(approvals=[*several, Approval("id-9", "run-9", "shop", "Refund?", NOW - MINUTE, None)])
+    assert (one.text, one.affected) == ("No answer to “Release?” for 3 m", 3)
+    assert one.evidence == "the run waits for a person; 2 other runs ask the same"
+    assert (one.actions[0].link, one.tier) == ("/runs/run-3", 1)
+    assert other.actions[0].link == "/runs/run-9"
 
 
 def test_runs_that_are_paused_or_stuck() -> None:

@@ -204,7 +204,7 @@ def attention(database: Database) -> Iterator[Finding]:
     """The same findings as the overview of the dashboard has, worst first."""
     for one in database.read(finding_views.findings, database.namespace):
         commands = [action.command for action in one.actions if action.command is not None]
-        advice = f"`{commands[-1]}`" if commands else ""
+        advice = one.advice or (f"`{commands[-1]}`" if commands else "")
         yield warn(f"{one.text}. {one.evidence[:1].upper()}{one.evidence[1:]}", advice)
 
 
@@ -214,10 +214,13 @@ def queues(database: Database) -> Iterator[Finding]:
     for queue in database.read(reader.queues, database.namespace):
         if queue.paused_at is not None:
             yield warn(f"queue {queue.name} is paused", f"`rota queues resume {queue.name}`")
-    for job in database.read(reader.jobs, database.namespace):
-        if job.paused_at is not None:
-            why = f" by {job.paused_by}" + (f": {job.paused_note}" if job.paused_note else "")
-            yield warn(f"job {job.app}.{job.name} is paused{why}", f"`rota jobs resume {job.name}`")
+    paused = [job for job in database.read(reader.jobs, database.namespace) if job.paused_at is not None]
+    found = database.read(finding_views.findings, database.namespace) if paused else []
+    advice = {(one.subject.app, one.subject.id): one.advice for one in found if one.advice}
+    for job in paused:
+        why = f" by {job.paused_by}" + (f": {job.paused_note}" if job.paused_note else "")
+        resume = f"`rota jobs resume {job.name}`"
+        yield warn(f"job {job.app}.{job.name} is paused{why}", advice.get((job.app, job.name), resume))
 
 
 @check("dependencies", "every job that others depend on is declared")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import msgspec
 
@@ -148,9 +148,11 @@ def last_success(view: View, namespace: str, app: str, job: str, before: str) ->
     return None if row is None else (row[0], row[1])
 
 
-def with_errors(view: View, namespace: str, found: Sequence[ErrorGroup]) -> list[ErrorCount]:
-    """The groups. Those with new dead letters also get texts and versions."""
-    wanted = [one for one in found if one.recent]
+def with_errors(
+    view: View, namespace: str, found: Sequence[ErrorGroup], jobs: Container[tuple[str, str]] = ()
+) -> list[ErrorCount]:
+    """The groups. Those with new dead letters, and those of `jobs`, also get texts and versions."""
+    wanted = [one for one in found if one.recent or (one.app, one.job) in jobs]
     known = occurrences(view, namespace, [id for one in wanted for id in (one.first_id, one.last_id)])
     counts = []
     for one in found:

@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rota.domain.breaker import Circuit
-from rota.domain.findings import jobs, runs
+from rota.domain.findings import jobs
 from rota.domain.findings.facts import (
     MINUTES,
     Approval,
+    BrokenVersion,
     ErrorCount,
     Facts,
     JobPause,
     LeftOut,
     Minutes,
     Overdue,
+    PauseChange,
     QueueState,
     Running,
     RunState,
@@ -29,7 +31,9 @@ from rota.domain.load import Lane
 from rota.domain.schedule import SHARDS
 from rota.domain.workflow import wait
 from rota.domain.workflow.wait import Approve
+from rota.ids import first_at
 from rota.store import error_reader, reader
+from rota.store.error_reader import ErrorGroup
 from rota.store.load_reader import LaneRow, may_start
 from rota.store.port import Row, View
 
@@ -45,6 +49,12 @@ OVERDUE = 60 * MICROSECONDS
 STOPPED = 6 * HOUR
 USUAL_HOURS = 7 * 24
 LAST_RUNS, LOOKS = 30, 100
+MOST_BROKEN = 10
+"""The ends of the version in force are read for at most this many jobs."""
+MOST_AUDITED = 1000
+"""Pauses that ended lately are looked for among this many of the newest entries of the audit trail."""
+SKEW = 300 * MICROSECONDS
+"""The id of an execution may be this much older than its creation: it has the time of a client."""
 
 
 _COLUMNS = {"created": 0, "success": 1, "failed": 2}
@@ -83,16 +93,25 @@ def read(view: View, namespace: str) -> Read:
     circuits = view.records("open_breakers", Circuit, namespace=namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
-    errors = error_reader.with_errors(view, namespace, error_reader.groups(view, namespace, now - LATELY))
+    pauses = view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS)
+    groups = error_reader.groups(view, namespace, now - LATELY)
+    broken = _broken(view, namespace, pauses, groups)
+    errors = error_reader.with_errors(view, namespace, groups, broken)
+    rates_from = now - now % MINUTE - (RATE_MINUTES - 1) * MINUTE
     facts = Facts(
         now=now,
+        rates_from=rates_from,
+        pause_changes=view.records(
+            "pauses_lately", PauseChange, namespace=namespace, since=rates_from, looks=MOST_AUDITED
+        ),
         lanes=_lanes(view, rows, counts, circuits, now),
         queues=_queues(view, namespace, queues, now),
         minutes=_by_job(rows, counts),
         usual=_usual(view, namespace, rows, counts, now),
         errors=errors,
-        ways_back=_ways_back(view, namespace, errors),
-        pauses=view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS),
+        ways_back=_ways_back(view, namespace, errors, broken),
+        broken={job: one for job, one in broken.items() if _is_introduced(errors, *job)},
+        pauses=pauses,
         left_out=view.records(
             "ticks_left_out", LeftOut, namespace=namespace, since=now - LEFT_OUT, lately=now - LATELY
         ),
@@ -101,7 +120,7 @@ def read(view: View, namespace: str) -> Read:
         workers=_workers(view, namespace, now),
         circuits=circuits,
         paused_runs=view.records("runs_paused", RunState, namespace=namespace, most=MOST_ROWS),
-        approvals=_approvals(view, namespace, now),
+        approvals=_approvals(view, namespace),
     )
     totals = _summed(list(counts.values()))
     others = sum(sum(one.others[-jobs.RECENT :]) for one in counts.values())
@@ -211,17 +230,50 @@ def _queues(view: View, namespace: str, rows: Sequence[Row], now: int) -> list[Q
 # --- Versions ---------------------------------------------------------------------------------------
 
 
-def _ways_back(view: View, namespace: str, errors: Sequence[ErrorCount]) -> dict[tuple[str, str], WayBack]:
+def _ways_back(
+    view: View, namespace: str, errors: Sequence[ErrorCount], broken: Mapping[tuple[str, str], BrokenVersion]
+) -> dict[tuple[str, str], WayBack]:
     """For the error of each job with most new letters, if it came with a version that is not the first one."""
-    worst: dict[tuple[str, str], ErrorCount] = {}
+    versions: dict[tuple[str, str], tuple[int | None, int | None]] = {}
     for one in sorted(errors, key=lambda one: -one.new):
-        if one.new:
-            worst.setdefault((one.app, one.job), one)
+        if one.new or (one.app, one.job) in broken:
+            versions.setdefault((one.app, one.job), (one.first_version, one.last_version))
+    for job, known in broken.items():
+        versions.setdefault(job, (known.version, known.version))
     found = {
-        (app, job): error_reader.way_back(view, namespace, app, job, one.first_version, one.last_version)
-        for (app, job), one in list(worst.items())[:MOST_JOBS]
+        job: error_reader.way_back(view, namespace, *job, *first_and_last)
+        for job, first_and_last in list(versions.items())[:MOST_JOBS]
     }
     return {job: way for job, way in found.items() if way is not None}
+
+
+def _broken(
+    view: View, namespace: str, pauses: Sequence[JobPause], groups: Sequence[ErrorGroup]
+) -> dict[tuple[str, str], BrokenVersion]:
+    """Among the jobs that were paused last and those with the newest dead letters: whose version in force only fails.
+
+    Dead letters alone do not tell: they may be replayed or discarded while the version stays in force.
+    """
+    known = [(one.at, one.app, one.job) for one in pauses] + [(one.last_at, one.app, one.job) for one in groups]
+    jobs = list(dict.fromkeys((app, job) for _, app, job in sorted(known, reverse=True)))[:MOST_BROKEN]
+    if not jobs:
+        return {}
+    found = {}
+    for app, job, version, number, registered_at in view.rows(
+        "later_versions_in_force", namespace=namespace, jobs=jobs
+    ):
+        about = {"namespace": namespace, "app": app, "job": job, "number": number}
+        ends = view.rows("ends_of_version", **about, lowest=first_at(registered_at - SKEW), looks=LOOKS)
+        failed = [at for status, at in ends if status == "failed"]
+        if failed and all(status == "failed" for status, at in ends if at >= failed[0]):
+            found[app, job] = BrokenVersion(version, failed[0], len(failed))
+    return found
+
+
+def _is_introduced(errors: Sequence[ErrorCount], app: str, job: str) -> bool:
+    """False if all errors of a job are known to be older than its second version."""
+    versions = [one.first_version for one in errors if (one.app, one.job) == (app, job)]
+    return not versions or any(version is None or version > 1 for version in versions)
 
 
 # --- Schedules, executions, workers, runs -----------------------------------------------------------
@@ -280,6 +332,7 @@ def _workers(view: View, namespace: str, now: int) -> list[Worker]:
                 slots=row.concurrency,
                 busy=row.running,
                 lease_until=row.lease_until,
+                started_at=row.started_at,
                 stopped_at=row.stopped_at,
                 trouble=msgspec.json.decode(row.trouble, type=dict[str, str]) if row.trouble else {},
                 beats=row.beats,
@@ -290,11 +343,12 @@ def _workers(view: View, namespace: str, now: int) -> list[Worker]:
     return found
 
 
-def _approvals(view: View, namespace: str, now: int) -> list[Approval]:
-    about = {"namespace": namespace, "before": now - runs.LONG, "soon": now + runs.SOON, "most": MOST_ROWS}
+def _approvals(view: View, namespace: str) -> list[Approval]:
     return [
         Approval(id, run, app, _question(arguments), created_at, deadline)
-        for id, run, app, arguments, created_at, deadline in view.rows("unanswered", **about)
+        for id, run, app, arguments, created_at, deadline in view.rows(
+            "unanswered", namespace=namespace, most=MOST_ROWS
+        )
     ]
 
 

@@ -100,6 +100,8 @@ class Finding(Shape, frozen=True):
     """The shape of it over time; null where there is none."""
     actions: list[FindingAction]
     """What can be done about it, best first."""
+    advice: str | None = None
+    """What to do, in words, if no action alone helps; null if one does."""
 
 
 class Numbers(Shape, frozen=True):
@@ -118,6 +120,10 @@ class Numbers(Shape, frozen=True):
     """The same in this hour of earlier weeks; null if that is not known."""
     queued: int
     """How many executions are queued."""
+    waiting: int
+    """How many executions wait for something other than a slot, such as those of a paused job, up to 10,000."""
+    waiting_is_capped: bool
+    """Whether more may wait than `waiting` says."""
     busy: int
     """How many slots are in use."""
     slots: int
@@ -176,6 +182,7 @@ def shown(one: domain.Finding) -> Finding:
         affected=one.affected,
         series=None if one.series is None else series(one.series),
         actions=[_action(action) for action in one.actions],
+        advice=one.advice,
     )
 
 
@@ -196,12 +203,15 @@ def _numbers(view: View, namespace: str, read: Read) -> Numbers:
     ended = [sum(hour) / 60 for hour in hours]
     rates = [good / (good + bad) for good, bad, _ in hours if good + bad]
     dead = int(view.rows("dead_counted", namespace=namespace, most=MOST_DEAD + 1)[0][0])
+    waiting, looked = view.rows("waiting_counted", namespace=namespace, most=finding_reader.MOST_WAITING)[0]
     return Numbers(
         ended_per_minute=round((success + failed + read.others) / minutes, 2),
         usual_ended_per_minute=round(median(ended), 2) if len(ended) >= LEAST_HOURS else None,
         success_rate=round(success / (success + failed), 4) if success + failed else None,
         usual_success_rate=round(median(rates), 4) if len(rates) >= LEAST_HOURS else None,
         queued=sum(lane.ready for lane in facts.lanes),
+        waiting=int(waiting or 0),
+        waiting_is_capped=looked >= finding_reader.MOST_WAITING,
         busy=sum(one.busy for one in live),
         slots=sum(one.slots for one in live),
         dead=min(dead, MOST_DEAD),

@@ -35,7 +35,7 @@ class QueueOutlook(Shape, frozen=True):
 
     name: str
     state: str
-    """`active`, `paused`, or `no_worker` if no live worker takes what is queued."""
+    """`active`, `paused`, or `no_worker` if no live worker can run some of what is queued."""
     queued: int
     """How many executions are queued."""
     running: int
@@ -46,9 +46,11 @@ class QueueOutlook(Shape, frozen=True):
     out_per_s: float
     """Executions that end per second, in the last five minutes."""
     slots: int
-    """How many executions the live workers that serve it can run at once."""
+    """How many executions the live workers that can run its jobs can run at once."""
+    lacks: str | None
+    """Why no live worker runs some of what is queued, such as a pool that no worker has; null if workers do."""
     outlook: Outlook
-    """`now`, `empties`, `growing`, `never` or `paused`."""
+    """`now`, `empties`, `growing`, `unknown`, `never` or `paused`."""
     empty_in_s: float | None
     """In how many seconds the queue is expected to be empty; null if it will not be."""
     if_resumed_s: float | None
@@ -82,21 +84,23 @@ def _outlook(read: Read, queue: QueueState, policy: str, max_depth: int | None) 
     lanes = [lane for lane in facts.lanes if lane.queue == queue.name]
     waiting = [lane for lane in lanes if lane.ready]
     queued = sum(lane.ready for lane in lanes)
-    is_served = all(rules.lacks(lane, live) == rules.Lack.NOTHING for lane in waiting)
+    lacks = rules.lacking(waiting, live)
     arrive, end = sum(lane.arrivals_per_s for lane in lanes), sum(lane.ended_per_s for lane in lanes)
-    peak = read.peaks.get(queue.name, 0.0)
-    expected = forecast(queued, arrive, end, peak, is_paused=queue.paused_at is not None, is_served=is_served)
+    served = rules.worked_off_per_s(facts, lanes) if waiting else end
+    peak, is_paused = read.peaks.get(queue.name, 0.0), queue.paused_at is not None
+    expected = forecast(queued, arrive, served, peak, is_paused=is_paused, is_served=lacks is None)
     oldest_at = rules.oldest_at(waiting)
     depth: Series | None = rules.depth(facts, queue.name)
     return QueueOutlook(
         name=queue.name,
-        state="paused" if queue.paused_at is not None else "active" if is_served else "no_worker",
+        state="paused" if is_paused else "active" if lacks is None else "no_worker",
         queued=queued,
         running=sum(lane.running for lane in lanes),
         oldest_at=None if oldest_at is None else moment(oldest_at),
         in_per_s=round(arrive, 3),
         out_per_s=round(end, 3),
         slots=sum(one.slots for one in live if any(rules.lacks(lane, [one]) == rules.Lack.NOTHING for lane in lanes)),
+        lacks=lacks,
         outlook=expected.outlook,
         empty_in_s=expected.empty_in_s,
         if_resumed_s=expected.if_resumed_s,

@@ -54,7 +54,7 @@ class Worker(Shape, frozen=True):
     name: str
     app: str
     state: str
-    """`live`, `draining` or `stopped`, as the worker has said last."""
+    """`live`, `draining` or `stopped`; `draining` also while the worker has not read yet that it was asked to."""
     is_lost: bool
     """Whether its lease ran out without a stop."""
     slots: int
@@ -119,6 +119,7 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         Worker,
         row,
         worker_id=str(row.id),
+        state="draining" if row.state == fleet.TO_DRAIN else row.state,
         is_lost=row.stopped_at is None and row.lease_until <= now,
         slots=row.concurrency,
         busy=row.running,

@@ -192,8 +192,16 @@ function seriesOf(line: Line, colourOf: (token: string) => string): UPlot.Series
           ? `${colour}26`
           : undefined,
     paths: isBars ? UPlot.paths.bars?.({ size: [0.85] }) : undefined,
-    points: { show: false },
+    points: isBars || line.kind === "band" ? { show: false } : { show: true, size: 4, filter: alone },
   };
+}
+
+// A value between two gaps has no line to be seen by: it gets a point.
+function alone(plot: UPlot, series: number, isShown: boolean): number[] | null {
+  const values = plot.data[series];
+  if (!isShown || values === undefined) return null;
+  const is = (index: number) => values[index] !== null && values[index] !== undefined;
+  return [...values.keys()].filter((index) => is(index) && !is(index - 1) && !is(index + 1));
 }
 
 // A label there would be cut off.

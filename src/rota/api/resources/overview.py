@@ -109,6 +109,7 @@ _FINDING = {
             "isConfirmed": True,
         }
     ],
+    "advice": None,
 }
 _AT = "2026-01-31T08:51:00Z"
 _NUMBERS = {
@@ -117,6 +118,8 @@ _NUMBERS = {
     "successRate": 0.902,
     "usualSuccessRate": 0.994,
     "queued": 2130,
+    "waiting": 25,
+    "waitingIsCapped": False,
     "busy": 47,
     "slots": 73,
     "dead": 447,

@@ -59,6 +59,24 @@ class WayBack(msgspec.Struct, frozen=True):
     """For a job of code: the deploy with a version from before the error; None if none is kept."""
 
 
+class BrokenVersion(msgspec.Struct, frozen=True):
+    """The version of a job that is in force, is not its first one, and has not succeeded since it first failed."""
+
+    version: int
+    first_at: int
+    """When its first execution failed."""
+    failed: int
+    """How many of the executions that were read have failed."""
+
+
+class PauseChange(msgspec.Struct, frozen=True, array_like=True):
+    """A queue or a job was paused or resumed: an entry of the audit trail."""
+
+    action: str
+    subject: str
+    at: int
+
+
 class QueueState(msgspec.Struct, frozen=True):
     """A queue, and its length in the last minutes as far as it was sampled."""
 
@@ -132,6 +150,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     busy: int
     lease_until: int
+    started_at: int = 0
     stopped_at: int | None = None
     trouble: dict[str, str] = {}
     beats: str = ""
@@ -172,6 +191,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     now: int
     lanes: list[Lane] = []
+    rates_from: int = 0
+    """The rates of the lanes are measured from this instant on."""
+    pause_changes: list[PauseChange] = []
+    """Those since `rates_from`, oldest first."""
     queues: list[QueueState] = []
     minutes: dict[tuple[str, str], Minutes] = {}
     """By app and job."""
@@ -179,6 +202,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[ErrorCount] = []
     ways_back: dict[tuple[str, str], WayBack] = {}
     """By app and job: where an error came with a version, and its newest letter has the version in force."""
+    broken: dict[tuple[str, str], BrokenVersion] = {}
+    """By app and job."""
     pauses: list[JobPause] = []
     left_out: list[LeftOut] = []
     overdue: list[Overdue] = []

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     QUEUE_PAUSED = "queue_paused"
     JOB_PAUSED = "job_paused"
     RUN_PAUSED = "run_paused"
+    APPROVAL_WAITING = "approval_waiting"
     APPROVAL_OVERDUE = "approval_overdue"
     LONG_RUNNING = "long_running"
     WORKER_LATE = "worker_late"
@@ -50,7 +51,7 @@ class Unit(StrEnum):
     COUNT = "count"
 
 
-_STANDS_STILL = {Kind.QUEUE_PAUSED, Kind.JOB_PAUSED, Kind.RUN_PAUSED, Kind.APPROVAL_OVERDUE}
+_STANDS_STILL = {Kind.QUEUE_PAUSED, Kind.JOB_PAUSED, Kind.RUN_PAUSED, Kind.APPROVAL_WAITING, Kind.APPROVAL_OVERDUE}
 _LATE = {Kind.TICKS_OVERLAP, Kind.LONG_RUNNING, Kind.WORKER_LATE, Kind.DEAD_LETTERS}
 
 
@@ -101,12 +102,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     affected: int = 0
     series: Series | None = None
     actions: list[Action] = []
+    advice: str | None = None
+    """What to do, in words, where one action alone would not help."""
+    aspect: str = ""
+    """Tells apart two findings of one kind about one subject."""
 
     @property
     def id(self) -> str:
         """The same as long as the finding lasts."""
         about = self.subject
-        return ":".join((self.kind, about.kind, f"{about.app}/{about.id}" if about.app else about.id))
+        parts = (self.kind, about.kind, f"{about.app}/{about.id}" if about.app else about.id, self.aspect)
+        return ":".join(part for part in parts if part)
 
     @property
     def tier(self) -> int:

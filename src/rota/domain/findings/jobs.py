@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from rota.domain.findings.facts import MINUTES, ErrorCount, Facts, JobPause, Minutes, Running
+from rota.domain.findings.facts import MINUTES, BrokenVersion, ErrorCount, Facts, JobPause, Minutes, Running
 from rota.domain.findings.finding import (
     Action,
     Finding,
@@ -34,33 +34,58 @@ QUIET = 10
 MINUTE = 60 * MICROSECONDS
 LEAST_RUNS, LONGER, LEAST_LONG = 5, 1.5, 60 * MICROSECONDS
 """An execution runs long if it takes this many times the median, and longer than all of the last ones."""
+NO_MINUTES = Minutes([0] * MINUTES, [0] * MINUTES, [0] * MINUTES)
 
 
 def failing(facts: Facts) -> Iterator[Finding]:
-    for (app, job), minutes in facts.minutes.items():
-        share = _failing_share(minutes)
-        known = facts.usual.get((app, job))
-        usual = None if known is None else known.failed_share
-        if share is None or share < (UNKNOWN_SHARE if usual is None else max(LEAST_SHARE, TIMES_USUAL * usual)):
-            continue
-        errors, pause = _errors(facts, app, job), _pause_of(facts, app, job)
-        failures = _failures(errors, sum(minutes.failed[-RECENT:]))
-        words = f", usually {percent(usual)}" if usual is not None else ""
-        since = _failing_since(minutes, errors, facts.now)
-        yield Finding(
-            kind=Kind.FAILING,
-            severity=Severity.CRITICAL,
-            subject=_job(app, job),
-            text=f"{job} fails: {percent(share)} of the last {RECENT} minutes{words}",
-            evidence=failures if pause is None else f"the job is paused; {failures}",
-            since=since,
-            measure=round(share, 4),
-            usual=None if usual is None else round(usual, 4),
-            unit=Unit.SHARE,
-            affected=sum(one.new for one in errors) or sum(minutes.failed[-RECENT:]),
-            series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
-            actions=[*_letters(app, job, errors), *_remedies(app, job, pause), *_roll_back(facts, app, job)],
-        )
+    """Jobs that fail more than usual, and jobs that have not succeeded since their version in force first failed.
+
+    The second stay a finding without new failures, as when the job is paused.
+    """
+    for app, job in sorted({*facts.minutes, *facts.broken}):
+        share = _unusual_share(facts, app, job)
+        if share is not None or (app, job) in facts.broken:
+            yield _failing(facts, app, job, share)
+
+
+def _failing(facts: Facts, app: str, job: str, share: float | None) -> Finding:
+    errors, pause = _errors(facts, app, job), _pause_of(facts, app, job)
+    minutes, broken = facts.minutes.get((app, job), NO_MINUTES), facts.broken.get((app, job))
+    failed, usual = sum(minutes.failed[-RECENT:]), _usual_share(facts, app, job)
+    failures = _failures(errors, broken, failed)
+    if share is not None:
+        words = f"{percent(share)} of the last {RECENT} minutes"
+        words += f", usually {percent(usual)}" if usual is not None else ""
+    else:
+        words = "no execution has succeeded since the first failure"
+    return Finding(
+        kind=Kind.FAILING,
+        severity=Severity.CRITICAL,
+        subject=_job(app, job),
+        text=f"{job} fails: {words}",
+        evidence=failures if pause is None else f"the job is paused; {failures}",
+        since=_failing_since(facts, app, job, errors),
+        measure=None if share is None else round(share, 4),
+        usual=None if usual is None else round(usual, 4),
+        unit=None if share is None else Unit.SHARE,
+        affected=max(sum(one.new for one in errors) or failed, broken.failed if broken else 0),
+        series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
+        actions=[*_letters(app, job, errors), *_remedies(facts, app, job, pause)],
+        advice=None if pause is None else _before_resuming(facts, app, job),
+    )
+
+
+def _unusual_share(facts: Facts, app: str, job: str) -> float | None:
+    """The share of executions that failed lately; None if that is not more than usual, or too few have failed."""
+    minutes, usual = facts.minutes.get((app, job)), _usual_share(facts, app, job)
+    share = None if minutes is None else _failing_share(minutes)
+    least = UNKNOWN_SHARE if usual is None else max(LEAST_SHARE, TIMES_USUAL * usual)
+    return None if share is None or share < least else share
+
+
+def _usual_share(facts: Facts, app: str, job: str) -> float | None:
+    known = facts.usual.get((app, job))
+    return None if known is None else known.failed_share
 
 
 def _failing_share(minutes: Minutes) -> float | None:
@@ -69,7 +94,17 @@ def _failing_share(minutes: Minutes) -> float | None:
     return failed / (failed + success) if failed >= LEAST_FAILED else None
 
 
-def _failing_since(minutes: Minutes, errors: Sequence[ErrorCount], now: int) -> int:
+def _failing_since(facts: Facts, app: str, job: str, errors: Sequence[ErrorCount]) -> int:
+    """When the first execution failed, if failures came with a version; else when the current series of them began."""
+    broken = facts.broken.get((app, job))
+    if errors and (app, job) in facts.ways_back:
+        return errors[0].first_at if broken is None else min(errors[0].first_at, broken.first_at)
+    if broken is not None:
+        return broken.first_at
+    return _series_since(facts.minutes[app, job], errors, facts.now)
+
+
+def _series_since(minutes: Minutes, errors: Sequence[ErrorCount], now: int) -> int:
     """When the current series of failures began; if before the known minutes, when the first dead letter came."""
     begin = quiet = 0
     for place, failed in enumerate(reversed(minutes.failed)):
@@ -95,7 +130,7 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
             severity=Severity.WARNING,
             subject=_job(app, job),
             text=f"{job} has {number(new, 'new dead letter')}",
-            evidence=_failures(errors, new),
+            evidence=_failures(errors, None, new),
             since=min(one.first_at for one in errors),
             measure=float(new),
             unit=Unit.COUNT,
@@ -108,21 +143,26 @@ def paused(facts: Facts) -> Iterator[Finding]:
     for one in facts.pauses:
         waiting = one.waiting + sum(lane.ready for lane in facts.lanes if (lane.app, lane.job) == (one.app, one.job))
         if waiting:
-            yield _paused(one, waiting, facts.now)
+            yield _paused(facts, one, waiting)
 
 
-def _paused(one: JobPause, waiting: int, now: int) -> Finding:
+def _paused(facts: Facts, one: JobPause, waiting: int) -> Finding:
+    """Resuming a job that fails makes what waits fail, too, so the way back comes first."""
+    advice = _before_resuming(facts, one.app, one.job)
+    first = "" if advice is None else "; it fails: roll back or deploy a fixed version before resuming"
+    back = [] if advice is None else _roll_back(facts, one.app, one.job)
     return Finding(
         kind=Kind.JOB_PAUSED,
         severity=Severity.WARNING,
         subject=_job(one.app, one.job),
         text=f"Job {one.job} is paused{by(one.by, one.note)}",
-        evidence=f"{number(waiting, 'execution')} wait, paused for {length(now - one.at)}",
+        evidence=f"{number(waiting, 'execution')} wait, paused for {length(facts.now - one.at)}{first}",
         since=one.at,
         measure=float(waiting),
         unit=Unit.COUNT,
         affected=waiting,
-        actions=[_resume("Resume…", one.app, one.job)],
+        actions=[*back, _resume("Resume…", one.app, one.job)],
+        advice=advice,
     )
 
 
@@ -163,9 +203,10 @@ def _errors(facts: Facts, app: str, job: str) -> list[ErrorCount]:
     return sorted(own, key=lambda one: (-one.new, -one.count, one.fingerprint or ""))
 
 
-def _failures(errors: Sequence[ErrorCount], failed: int) -> str:
+def _failures(errors: Sequence[ErrorCount], broken: BrokenVersion | None, failed: int) -> str:
     if not errors:
-        return f"{number(failed, 'execution')} failed for good"
+        since = "" if broken is None else f"since version {broken.version}, "
+        return f"{since}{number(failed if broken is None else broken.failed, 'execution')} failed for good"
     first = errors[0]
     text = f" with {first.text}" if first.text else ""
     since = f"since version {first.first_version}, " if (first.first_version or 1) > 1 else ""
@@ -186,10 +227,28 @@ def _pause_of(facts: Facts, app: str, job: str) -> JobPause | None:
     return next((one for one in facts.pauses if (one.app, one.job) == (app, job)), None)
 
 
-def _remedies(app: str, job: str, pause: JobPause | None) -> list[Action]:
+def _remedies(facts: Facts, app: str, job: str, pause: JobPause | None) -> list[Action]:
+    back = _roll_back(facts, app, job)
     if pause is not None:
-        return [open_page("Open job", f"/jobs/{app}/{job}"), _resume("Resume job…", app, job)]
-    return [do("Pause job…", f"/jobs/{job}/pause?app={app}", f"rota jobs pause {job}", asks=True)]
+        first = back or [open_page("Open job", f"/jobs/{app}/{job}")]
+        return [*first, _resume("Resume job…", app, job)]
+    return [do("Pause job…", f"/jobs/{job}/pause?app={app}", f"rota jobs pause {job}", asks=True), *back]
+
+
+def _before_resuming(facts: Facts, app: str, job: str) -> str | None:
+    """The advice for a paused job that fails; None if it does not, or if the version with the error is replaced."""
+    way, resume = facts.ways_back.get((app, job)), f"then `rota jobs resume {job}`"
+    if (app, job) not in facts.broken:
+        errors = _errors(facts, app, job)
+        is_replaced = way is None and bool(errors) and (errors[0].first_version or 1) > 1
+        if is_replaced or _unusual_share(facts, app, job) is None:
+            return None
+    if way is None:
+        return f"mend what makes it fail (`rota dead --job {job}`) or deploy a fixed version, {resume}"
+    if way.is_code:
+        back = "" if way.deploy is None else f"roll back with `rota deploys use {app} {way.deploy}`, or "
+        return f"{back}deploy a fixed version of {job}, {resume}"
+    return f"roll back to version {way.before} of {job}, or apply a fixed one, {resume}"
 
 
 def _roll_back(facts: Facts, app: str, job: str) -> list[Action]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rota.domain import requirement
 from rota.domain.breaker import UNTIL_CLOSED, Circuit
-from rota.domain.findings.facts import Facts, QueueState, Worker
+from rota.domain.findings.facts import Facts, PauseChange, QueueState, Worker
 from rota.domain.findings.finding import (
     Action,
     Finding,
@@ -29,12 +29,14 @@ MINUTE = 60 * MICROSECONDS
 LEAST_QUEUED, LEAST_AGE, GROWTH, LOOK_BACK = 10, 60 * MICROSECONDS, 1.5, 15
 """A queue grows if it has this many, the oldest waits for this long, and it is this many times as long as that many
 minutes ago, while more arrive than end."""
+LEAST_SERVED = 10 * MICROSECONDS
+"""A rate is known after a queue was served for this long."""
 
 
 class Lack:
-    """What a lane lacks: nothing, or a worker that serves its queue, has its job, or meets its needs."""
+    """What a lane lacks: nothing, or a worker that serves its queue, has its job, meets its needs, or can start it."""
 
-    NOTHING, WORKER, JOB, NEEDS = range(4)
+    NOTHING, WORKER, JOB, NEEDS, PROCESS = range(5)
 
 
 def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
@@ -47,7 +49,39 @@ def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
         serving = [one for one in serving if (lane.runs or lane.job) in one.jobs]
         if not serving:
             return Lack.JOB
-    return Lack.NOTHING if any(requirement.fits(lane.requirements, one.offers) for one in serving) else Lack.NEEDS
+    serving = [one for one in serving if requirement.fits(lane.requirements, one.offers)]
+    if not serving:
+        return Lack.NEEDS
+    return Lack.NOTHING if any(_can_start(one, lane) for one in serving) else Lack.PROCESS
+
+
+def lack_words(lack: int, lane: Lane, job: str = "", it: str = "it") -> str:
+    """Why no live worker runs what waits in a lane. `job` and `it` name its job in a sentence about something else."""
+    match lack:
+        case Lack.WORKER:
+            return f"no live worker of app {lane.app} serves it"
+        case Lack.JOB:
+            return f"no live worker has {job or 'this job'}"
+        case Lack.NEEDS:
+            return f"no live worker has {requirement.words(lane.requirements)}"
+        case _:
+            wanted = requirement.words(lane.requirements)
+            return f"no live worker{f' with {wanted}' if wanted else ''} can start a process for {it}"
+
+
+def lacking(lanes: Sequence[Lane], workers: Sequence[Worker]) -> str | None:
+    """What these lanes lack, in words; None if a worker can run each of them."""
+    found = [
+        lack_words(lack, lane, f"the job {lane.job}", lane.job)
+        for lane in lanes
+        if (lack := lacks(lane, workers)) != Lack.NOTHING
+    ]
+    return "; ".join(dict.fromkeys(found)) or None
+
+
+def _can_start(worker: Worker, lane: Lane) -> bool:
+    purpose = requirement.processes(lane.requirements)
+    return requirement.STANDS_STILL not in worker.trouble and not (purpose and purpose in worker.trouble)
 
 
 def _is_of_app(worker: Worker, lane: Lane) -> bool:
@@ -68,44 +102,45 @@ def without_worker(facts: Facts) -> Iterator[Finding]:
         if lack == Lack.WORKER:
             groups.setdefault((lack, lane.app, lane.queue, ""), []).append(lane)
         elif lack != Lack.NOTHING:
-            needs = lane.requirements if lack == Lack.NEEDS else ""
+            needs = "" if lack == Lack.JOB else lane.requirements
             groups.setdefault((lack, lane.app, lane.job, needs), []).append(lane)
     for (lack, app, name, needs), lanes in groups.items():
         yield _without_worker(facts, lack, app, name, needs, lanes)
 
 
 def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, lanes: Sequence[Lane]) -> Finding:
-    queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
-    wanted = requirement.words(lanes[0].requirements)
-    if lack == Lack.WORKER:
-        subject, who = Subject("queue", name, name, app), f"Queue {name}"
-        words = f"no live worker of app {app} serves it"
-    else:
-        subject, who = Subject("job", name, name, app), name
-        words = f"no live worker has {wanted}" if lack == Lack.NEEDS else "no live worker has this job"
+    queued, oldest, last = sum(lane.ready for lane in lanes), oldest_at(lanes), _last_worker(facts, lanes[0])
+    is_queue, wanted = lack == Lack.WORKER, requirement.words(needs)
+    subject = Subject("queue" if is_queue else "job", name, name, app)
+    since = oldest if last is None or oldest is None else max(oldest, last.stopped_at or 0)
     queues = sorted({lane.queue for lane in lanes})
     age = "" if oldest is None else f", oldest {length(facts.now - oldest)}"
     return Finding(
         kind=Kind.NO_WORKER,
         severity=Severity.CRITICAL,
         subject=subject,
-        text=f"{who} cannot run: {words}",
-        evidence=f"{queued:,} queued in {', '.join(queues)}{age}{_last_worker(facts, lanes[0])}",
-        since=oldest,
+        text=f"{'Queue ' if is_queue else ''}{name} cannot run: {lack_words(lack, lanes[0])}",
+        evidence=f"{queued:,} queued in {', '.join(queues)}{age}{_last_words(facts, last)}",
+        since=since,
         measure=float(queued),
         unit=Unit.COUNT,
         affected=queued,
         series=depth(facts, queues[0]) if len(queues) == 1 else None,
         actions=[_why(lanes), Action(label="Start a worker", command=_start(app, lanes[0].requirements))],
+        aspect=f"{wanted} process".strip() if lack == Lack.PROCESS else wanted,
     )
 
 
-def _last_worker(facts: Facts, lane: Lane) -> str:
-    """The worker that could run these and stopped last, if that was lately."""
-    gone = [one for one in facts.workers if one.stopped_at is not None and lacks(lane, [one]) == Lack.NOTHING]
-    if not gone:
+def _last_worker(facts: Facts, lane: Lane) -> Worker | None:
+    """The worker that had what these need and stopped last, if that was lately."""
+    had = (Lack.NOTHING, Lack.PROCESS)
+    gone = [one for one in facts.workers if one.stopped_at is not None and lacks(lane, [one]) in had]
+    return max(gone, key=lambda one: one.stopped_at or 0, default=None)
+
+
+def _last_words(facts: Facts, last: Worker | None) -> str:
+    if last is None:
         return ""
-    last = max(gone, key=lambda one: one.stopped_at or 0)
     how = "was lost" if last.state == "lost" else "stopped"
     return f". The last one, {last.name}, {how} {length(facts.now - (last.stopped_at or 0))} ago"
 
@@ -162,16 +197,18 @@ def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator
     queued, oldest = sum(lane.ready for lane in lanes), oldest_at(lanes)
     known = [(place, one) for place, one in enumerate(reversed(queue.depth[-LOOK_BACK:])) if one is not None]
     minutes, before = known[-1] if known else (0, None)
-    arrive, end = (round(sum(getattr(lane, name) for lane in lanes), 2) for name in ("arrivals_per_s", "ended_per_s"))
     age = 0 if oldest is None else facts.now - oldest
-    if before is None or queued < max(LEAST_QUEUED, GROWTH * before) or age < LEAST_AGE or arrive <= end:
+    if before is None or queued < max(LEAST_QUEUED, GROWTH * before) or age < LEAST_AGE:
+        return
+    arrive, end = sum(lane.arrivals_per_s for lane in lanes), worked_off_per_s(facts, lanes)
+    if end is None or arrive <= end:
         return
     yield Finding(
         kind=Kind.QUEUE_GROWING,
         severity=Severity.CRITICAL,
         subject=Subject("queue", queue.name, queue.name),
         text=f"Queue {queue.name} grows: from {before:,} to {queued:,} queued in {number(max(1, minutes), 'minute')}",
-        evidence=f"{arrive:g} arrive and {end:g} end per second, oldest {length(age)}",
+        evidence=f"{round(arrive, 2):g} arrive and {round(end, 2):g} end per second, oldest {length(age)}",
         since=oldest,
         measure=float(queued),
         usual=float(before),
@@ -183,6 +220,46 @@ def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator
             open_page("Workers", "/workers", "rota load"),
         ],
     )
+
+
+def worked_off_per_s(facts: Facts, lanes: Sequence[Lane]) -> float | None:
+    """How many executions of some lanes end per second while workers may claim what is ready.
+
+    None if they could claim it for too short a time to tell. A queue that was paused until a moment ago is worked off
+    faster than the rate of the last minutes says.
+    """
+    served = facts.now - facts.rates_from - _stood_still(facts, [lane for lane in lanes if lane.ready])
+    if served < LEAST_SERVED:
+        return None
+    return sum(lane.ended_per_s for lane in lanes) * (facts.now - facts.rates_from) / served
+
+
+def _stood_still(facts: Facts, lanes: Sequence[Lane]) -> int:
+    """For how long none of these lanes was served since `rates_from`: paused, or without a worker."""
+    paused = [
+        max(_paused_for(facts, "queue", lane.queue), _paused_for(facts, "job", f"{lane.app}.{lane.job}"))
+        for lane in lanes
+    ]
+    has_new_worker = any(one.started_at > facts.rates_from for one in facts.workers)
+    alone = [_without_worker_for(facts, lane) for lane in lanes] if has_new_worker else []
+    return max(min(paused, default=0), min(alone, default=0))
+
+
+def _paused_for(facts: Facts, noun: str, subject: str) -> int:
+    own = [one for one in facts.pause_changes if one.subject == subject and one.action.startswith(f"{noun}.")]
+    bounds = [facts.rates_from, *(one.at for one in own), facts.now]
+    return sum(end - begin for one, begin, end in zip(own, bounds, bounds[1:], strict=False) if _ends_a_pause(one))
+
+
+def _ends_a_pause(one: PauseChange) -> bool:
+    return one.action.endswith(".resume")
+
+
+def _without_worker_for(facts: Facts, lane: Lane) -> int:
+    """How long after `rates_from` the first worker that can run this lane started."""
+    own = [one for one in facts.workers if (one.stopped_at or facts.now) > facts.rates_from]
+    started = [one.started_at for one in own if lacks(lane, [one]) == Lack.NOTHING]
+    return max(0, min(started, default=facts.now) - facts.rates_from)
 
 
 def open_breakers(facts: Facts) -> Iterator[Finding]:

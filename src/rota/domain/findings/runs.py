@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rota.domain.findings.facts import Approval, Facts, RunState
-from rota.domain.findings.finding import Finding, Kind, Severity, Subject, by, do, length, open_page
+from rota.domain.findings.finding import Finding, Kind, Severity, Subject, by, do, length, number, open_page
 from rota.domain.instant import MICROSECONDS
 
 HOUR = 3600 * MICROSECONDS
@@ -31,27 +31,36 @@ def paused(facts: Facts) -> Iterator[Finding]:
 
 
 def unanswered(facts: Facts) -> Iterator[Finding]:
+    """One for each approval that is overdue, and one for all others with the same question."""
+    by_question: dict[tuple[str, str], list[Approval]] = {}
     for one in facts.approvals:
         is_ending = one.deadline is not None and one.deadline - facts.now < SOON
         if is_ending or facts.now - one.created_at > LONG:
-            yield _unanswered(facts, one)
+            yield _unanswered(facts, Kind.APPROVAL_OVERDUE, [one])
+        else:
+            by_question.setdefault((one.app, one.text), []).append(one)
+    for several in by_question.values():
+        yield _unanswered(facts, Kind.APPROVAL_WAITING, several)
 
 
-def _unanswered(facts: Facts, one: Approval) -> Finding:
+def _unanswered(facts: Facts, kind: Kind, approvals: Sequence[Approval]) -> Finding:
+    """About the oldest of these."""
+    one, *others = sorted(approvals, key=lambda one: one.created_at)
     ends = ""
     if one.deadline is not None:
         left = one.deadline - facts.now
         ends = "; its time is over" if left <= 0 else f"; its time is over in {length(left)}"
+    more = f"; {number(len(others), 'other run')} ask the same" if others else ""
     return Finding(
-        kind=Kind.APPROVAL_OVERDUE,
+        kind=kind,
         severity=Severity.WARNING,
         subject=Subject("approval", one.id, one.text or "approval", one.app),
         text=f"No answer to “{one.text}” for {length(facts.now - one.created_at)}",
-        evidence=f"the run waits{ends}",
+        evidence=f"the run waits for a person{ends}{more}",
         since=one.created_at,
-        affected=1,
+        affected=len(approvals),
         actions=[
-            open_page("Open", f"/runs/{one.run}", f"rota run show {one.run}"),
+            open_page("Open run", f"/runs/{one.run}", f"rota run show {one.run}"),
             do("Approve…", f"/approvals/{one.id}/approve", f"rota run approve {one.run}", asks=True),
         ],
     )

@@ -49,6 +49,38 @@ WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :n
 -- name: dead_counted
 SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
 
+-- name: waiting_counted
+-- How many executions wait, without open runs, and how many rows were counted for that.
+SELECT CAST(sum(CASE WHEN n.id IS NULL THEN 1 ELSE 0 END) AS bigint) AS waiting, count(*) AS looked FROM (
+    SELECT w.id FROM lane l CROSS JOIN waiting w ON w.lane = l.id WHERE l.namespace = :namespace LIMIT :most) c
+LEFT JOIN run n ON n.id = c.id
+
+-- name: pauses_lately
+-- Reads the newest rows, up to a bound: most of the trail is about single executions.
+SELECT a.action, a.subject, a.at FROM (
+    SELECT id, action, subject, at FROM audit WHERE namespace = :namespace ORDER BY id DESC LIMIT :looks) a
+WHERE a.at >= :since AND a.action IN ('queue.pause', 'queue.resume', 'job.pause', 'job.resume') ORDER BY a.at, a.id
+
+-- name: later_versions_in_force
+-- For those of these jobs whose version in force is not the first one: when it was registered.
+SELECT j.app, j.name, j.version - j.base AS version, j.version AS number, v.created_at
+FROM EACH(:jobs, app text, job text) e
+CROSS JOIN job j ON j.namespace = :namespace AND j.app = e.app AND j.name = e.job AND j.version > j.base + 1
+CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
+
+-- name: ends_of_version
+-- How the first and the newest executions of a version ended, oldest end first.
+SELECT f.status, f.finished_at FROM (
+    SELECT a.id FROM (SELECT x.id, x.job_version FROM execution x
+                      WHERE x.namespace = :namespace AND x.job = :job AND x.app = :app AND x.id >= :lowest
+                      ORDER BY x.id LIMIT :looks) a WHERE a.job_version = :number
+    UNION
+    SELECT b.id FROM (SELECT x.id, x.job_version FROM execution x
+                      WHERE x.namespace = :namespace AND x.job = :job AND x.app = :app AND x.id >= :lowest
+                      ORDER BY x.id DESC LIMIT :looks) b WHERE b.job_version = :number) n
+CROSS JOIN finished f ON f.id = n.id AND f.final = 1 AND f.status IN ('success', 'failed')
+ORDER BY f.finished_at, f.id
+
 -- name: job_pauses
 SELECT j.app, j.name, j.paused_at, j.paused_by, j.paused_note, (SELECT count(*) FROM (
     SELECT 1 FROM blocker b
@@ -92,5 +124,5 @@ WHERE n.paused_at IS NOT NULL AND n.namespace = :namespace ORDER BY n.id LIMIT :
 -- name: unanswered
 SELECT x.id, x.run, x.app, x.arguments, x.created_at, x.deadline
 FROM blocker b CROSS JOIN execution x ON x.id = b.execution
-WHERE b.kind = 'approval' AND x.namespace = :namespace AND (x.created_at < :before OR x.deadline < :soon)
+WHERE b.kind = 'approval' AND x.namespace = :namespace
 ORDER BY x.id LIMIT :most

@@ -32,7 +32,7 @@ export function FindingCard({ finding, isGone }: Props) {
           <Evidence finding={finding} />
         </p>
         <p className="sm">
-          {means} <span className="d2">{remedy}</span>
+          {means} <span className="d2">{finding.advice === null ? remedy : adviceOf(finding.advice)}</span>
         </p>
         {!isGone && <Commands finding={finding} />}
       </div>
@@ -49,6 +49,11 @@ export function FindingCard({ finding, isGone }: Props) {
       <span className={css.actions}>{!isGone && <FindingActions finding={finding} most={ALL} />}</span>
     </li>
   );
+}
+
+// As a sentence: "Roll back with …". The commands in it are marked for a terminal.
+function adviceOf(advice: string): string {
+  return `${advice.charAt(0).toUpperCase()}${advice.slice(1).replaceAll("`", "")}.`;
 }
 
 // The commands of what the viewer may not do here.

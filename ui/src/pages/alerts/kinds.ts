@@ -46,6 +46,10 @@ export const KINDS: Record<Finding["kind"], Explained> = {
     means: "A person has paused this run: steps that run end, and no further step starts.",
     remedy: "Resume it when the reason in the note is gone.",
   },
+  approval_waiting: {
+    means: "A run waits for the answer of a person.",
+    remedy: "Approve or reject it.",
+  },
   approval_overdue: {
     means: "A run waits for the answer of a person, for long or with little time left.",
     remedy: "Approve or reject it.",

@@ -19,7 +19,8 @@ export function Attention({ overview, most }: Props) {
   const hasAll = useUrlState().one("all") !== null;
   const { rows, hold } = useHeld(overview.findings, (finding) => finding.findingId);
   if (rows.length === 0) return <NothingNeeded />;
-  const shown = hasAll ? rows : rows.slice(0, most);
+  const shown = hasAll ? rows : worst(rows, most);
+  const isFoldable = rows.filter((row) => !row.isGone).length > most;
   const note = isPhone ? "worst first" : `${count(overview.findingCount)}, worst first`;
   return (
     <Panel title="Needs attention" note={note} isFlush>
@@ -27,10 +28,17 @@ export function Attention({ overview, most }: Props) {
         <FindingList rows={shown} />
         <MoreFindings
           hidden={rows.slice(shown.length).map((row) => row.item)}
-          count={overview.findingCount - shown.length}
-          canFold={hasAll && rows.length > most}
+          count={overview.findingCount - shown.filter((row) => !row.isGone).length}
+          canFold={hasAll && isFoldable}
         />
       </div>
     </Panel>
   );
+}
+
+// The first rows. One that is settled and still on screen takes no place of another.
+function worst<T extends { isGone: boolean }>(rows: readonly T[], most: number): readonly T[] {
+  let live = 0;
+  const end = rows.findIndex((row) => !row.isGone && ++live > most);
+  return end < 0 ? rows : rows.slice(0, end);
 }

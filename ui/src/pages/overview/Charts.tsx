@@ -31,7 +31,12 @@ export function Charts({ numbers }: { numbers: Answer<"/overview">["numbers"] })
     { query: { ...range, metrics: [...METRICS], step: String(stepOf(begin, end, serverNow())), usual: true } },
     { live: ["pulse"], everyMs: 5000 },
   );
-  const changes = useApi("/changes", { query: { ...range, limit: 200 } }, { live: ["changes"], everyMs: 2000 });
+  // A worker that comes, goes or is lost, and a version, are in the pulse only.
+  const changes = useApi(
+    "/changes",
+    { query: { ...range, limit: 200 } },
+    { live: ["changes", "pulse"], everyMs: 2000 },
+  );
   const groups = grouped(changes.data?.items ?? []);
   const marks = groups.map((group) => Date.parse(group.at) / 1000);
   return (

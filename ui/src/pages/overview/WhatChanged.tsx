@@ -18,7 +18,7 @@ interface Props {
   hasMore: boolean;
 }
 
-// The changes that tell most, in one line under the charts, which mark their times.
+// The newest changes, in one line under the charts, which mark their times.
 export function WhatChanged({ groups, number, hasMore }: Props) {
   const { since } = useTimeRange();
   const url = useUrlState();

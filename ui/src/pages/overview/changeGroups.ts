@@ -35,19 +35,8 @@ const ICONS: Record<Change["kind"], IconName> = {
   worker_lost: "chip",
   setting: "gear",
 };
-// What explains trouble most often comes first.
-const ORDER: readonly Change["kind"][] = [
-  "worker_lost",
-  "version",
-  "pause",
-  "breaker",
-  "drain",
-  "resume",
-  "deploy",
-  "worker_stopped",
-  "setting",
-  "worker_started",
-];
+// They explain little, and a deploy brings many of them, so they are shown only where there is room.
+const MINOR: ReadonlySet<Change["kind"]> = new Set(["deploy", "worker_stopped", "setting", "worker_started"]);
 
 export function grouped(changes: readonly Change[]): ChangeGroup[] {
   const groups = new Map<string, Change[]>();
@@ -63,9 +52,10 @@ export function grouped(changes: readonly Change[]): ChangeGroup[] {
   }));
 }
 
-// Those that tell most, newest first.
+// The newest ones that tell something, and after them minor ones; newest first, as given.
 export function foremost(groups: readonly ChangeGroup[], most: number): ChangeGroup[] {
-  const ranked = [...groups].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind)).slice(0, most);
+  const isMinor = (group: ChangeGroup) => MINOR.has(group.kind);
+  const ranked = [...groups.filter((group) => !isMinor(group)), ...groups.filter(isMinor)].slice(0, most);
   return groups.filter((group) => ranked.includes(group));
 }
 

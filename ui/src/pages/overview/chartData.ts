@@ -3,6 +3,9 @@ import type { Line } from "../../components/LazyChart";
 import { count, duration, percent, shortCount } from "../../lib/format";
 import { perMinute } from "./words";
 
+// As far back as the numbers of the overview go.
+const LATELY_S = 15 * 60;
+
 type Numbers = Answer<"/overview">["numbers"];
 type Stats = Answer<"/stats">;
 type Values = readonly (number | null)[];
@@ -27,7 +30,7 @@ export function cellsOf(stats: Stats, numbers: Numbers): Cell[] {
   return [
     ended(stats, times, of("success"), of("failed"), numbers),
     failed(stats, times, of("success"), of("failed"), numbers),
-    waited(times, of("startLatency.p50"), of("startLatency.p95"), of("startLatency.p99")),
+    waited(stats, times, of("startLatency.p50"), of("startLatency.p95"), of("startLatency.p99")),
     busy(times, of("busy"), of("slots"), numbers),
   ];
 }
@@ -72,24 +75,29 @@ function failed(stats: Stats, times: readonly number[], success: Values, bad: Va
   };
 }
 
-function waited(times: readonly number[], p50: Values, p95: Values, p99: Values): Cell {
+function waited(stats: Stats, times: readonly number[], p50: Values, p95: Values, p99: Values): Cell {
   const main: Line = { label: "95", values: p95, colour: "ink" };
   const lines: Line[] = [
     { label: "50", values: p50, colour: "rest" },
     main,
     { label: "99", values: p99, colour: "ink-3", kind: "dashed" },
   ];
-  const last = p95.findLast((value) => value !== null) ?? null;
+  // An older value says nothing about now.
+  const lately = p95.slice(-Math.max(1, Math.ceil(LATELY_S / stats.step)));
+  const last = lately.findLast((value) => value !== null) ?? null;
   const now = last === null ? "—" : duration(last);
   return {
     title: "Wait before start",
     value: now,
-    note: "95th percentile",
+    note: last === null ? "nothing has started lately" : "95th percentile, about",
     times,
     lines,
     main,
     legend: lines,
-    sentence: `Time between due and start: 95 of 100 executions waited ${now} or less.`,
+    sentence:
+      last === null
+        ? "Time between due and start: nothing has started lately."
+        : `Time between due and start: 95 of 100 executions waited about ${now} or less.`,
     format: duration,
   };
 }

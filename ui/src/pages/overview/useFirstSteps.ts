@@ -8,6 +8,7 @@ export function useFirstSteps(overview: Answer<"/overview"> | undefined): boolea
     overview.findingCount === 0 &&
     overview.numbers.slots === 0 &&
     overview.numbers.queued === 0 &&
+    overview.numbers.waiting === 0 &&
     overview.numbers.dead === 0;
   const jobs = useApi("/jobs", { query: { limit: 1 } }, { live: ["changes"], enabled: isQuiet });
   return isQuiet && jobs.data !== undefined && jobs.data.items.length === 0;

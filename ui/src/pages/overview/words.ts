@@ -6,7 +6,7 @@ type Numbers = Answer<"/overview">["numbers"];
 // The five numbers that support the verdict.
 export function numbersInWords(numbers: Numbers, isShort: boolean): string {
   const succeed = numbers.successRate === null ? null : `${percent(numbers.successRate)} succeed`;
-  const queued = `${count(numbers.queued)} queued`;
+  const queued = [`${count(numbers.queued)} queued`, ...waitingInWords(numbers)].join(", ");
   if (isShort)
     return [succeed, queued, `${numbers.busy} of ${plural(numbers.slots, "slot")}`]
       .filter((one) => one !== null)
@@ -23,6 +23,11 @@ export function numbersInWords(numbers: Numbers, isShort: boolean): string {
 
 export function perMinute(value: number): string {
   return value >= 10 ? count(Math.round(value)) : String(Math.round(value * 10) / 10);
+}
+
+// Those of paused jobs, and others that wait for more than a slot.
+function waitingInWords({ waiting, waitingIsCapped }: Numbers): string[] {
+  return waiting === 0 ? [] : [`${capped(waiting, waitingIsCapped)} waiting`];
 }
 
 function deadInWords({ dead, deadIsCapped, deadNew }: Numbers): string {

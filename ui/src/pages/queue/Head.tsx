@@ -47,10 +47,16 @@ function Support({ queue }: { queue: Outlook }) {
           , oldest <Age since={queue.oldestAt} />
         </>
       )}{" "}
-      · {count(queue.running)} running · {plural(queue.slots, "slot")} serve it · {rate(queue.inPerS)} in and{" "}
-      {rate(queue.outPerS)} out per second{queue.paused !== null && ` · ${forecastOf(queue).toLowerCase()}`}
+      · {count(queue.running)} running · {slotsInWords(queue)} · {rate(queue.inPerS)} in and {rate(queue.outPerS)} out
+      per second{queue.paused !== null && ` · ${forecastOf(queue).toLowerCase()}`}
     </>
   );
+}
+
+function slotsInWords({ slots }: Outlook): string {
+  return slots === 0
+    ? "no worker can run these jobs"
+    : `${plural(slots, "slot")} ${slots === 1 ? "serves" : "serve"} it`;
 }
 
 // Where the button is absent, the reader learns who can press it, and the command.

@@ -16,7 +16,11 @@ export function QueueName({ queue }: { queue: Outlook }) {
 
 export function QueueState({ queue }: { queue: Outlook }) {
   const { word, ...mark } = stateOf(queue);
-  return <MarkChip {...mark}>{word}</MarkChip>;
+  return (
+    <span title={queue.lacks ?? undefined}>
+      <MarkChip {...mark}>{word}</MarkChip>
+    </span>
+  );
 }
 
 export function Depth({ queue, width = 72 }: { queue: Outlook; width?: number }) {

@@ -4,7 +4,12 @@ import { forecastOf, type Outlook } from "./words";
 export function verdictOfAll(queues: readonly Outlook[]): string {
   if (queues.length === 0) return "No queue is known";
   const standing = [
-    wordsFor(queues, (queue) => queue.state === "no_worker", "has no worker", "have no worker"),
+    wordsFor(
+      queues,
+      (queue) => queue.state === "no_worker",
+      "has jobs that no worker can run",
+      "have jobs that no worker can run",
+    ),
     wordsFor(queues, (queue) => queue.state === "paused", "is paused", "are paused"),
     wordsFor(queues, (queue) => queue.outlook === "growing", "grows", "grow"),
   ].filter((words) => words !== null);
@@ -30,8 +35,7 @@ export function verdictOf(queue: Outlook): string {
     const { by, note } = queue.paused;
     return `Queue ${queue.name} is paused${by === null ? "" : ` by ${by}`}${note ? `: “${note}”` : ""}`;
   }
-  if (queue.state === "no_worker")
-    return `${waiting}, and no live worker can run ${queue.queued === 1 ? "it" : "them"}`;
+  if (queue.state === "no_worker") return `${waiting}, and ${queue.lacks ?? "no live worker can run them"}`;
   if (queue.outlook === "growing") return `${waiting}, and more arrive than end`;
   if (queue.queued === 0)
     return queue.running === 0 ? "Nothing waits, and nothing runs" : `Nothing waits, ${count(queue.running)} running`;

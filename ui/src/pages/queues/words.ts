@@ -19,10 +19,10 @@ export function stateOf(queue: Outlook): StateWords {
   return { word: "Active", icon: "tick", colour: "success", isQuiet: true };
 }
 
-// When the queue will be empty, in a word or a length: "now", "4 min", "growing".
+// When the queue will be empty, in a word or a length: "now", "4 min", "growing"; a dash if that is not known.
 export function emptyIn(queue: Outlook): string {
   if (queue.outlook === "empties" && queue.emptyInS !== null) return age(queue.emptyInS);
-  return queue.outlook;
+  return queue.outlook === "unknown" ? "—" : queue.outlook;
 }
 
 // The forecast as a sentence.
@@ -33,7 +33,9 @@ export function forecastOf(queue: Outlook): string {
         ? "Nothing starts until it is resumed"
         : `About ${age(queue.ifResumedS)} to work off once it is resumed`;
     case "never":
-      return "No live worker can run what waits";
+      return "No worker can run what waits";
+    case "unknown":
+      return "Not known: too few have ended lately";
     case "growing":
       return "More arrive than end: it grows";
     case "empties":

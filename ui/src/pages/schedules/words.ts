@@ -80,7 +80,7 @@ export function troubleOf({ paused, isOverdue, lastTick }: Schedule): Trouble | 
   if (paused !== null) return null;
   if (isOverdue) return "is late";
   if (lastTick === null) return null;
-  if (lastTick.outcome === "overlap") return "overlaps";
+  if (lastTick.outcome === "overlap" || lastTick.outcome === "queued") return "overlaps";
   if (lastTick.status === "failed") return "failed";
   return MISSED.includes(lastTick.outcome ?? "") ? "missed" : null;
 }
@@ -128,11 +128,14 @@ export function verdictOf(schedules: readonly Schedule[]): string {
     const number = schedules.filter((schedule) => troubleOf(schedule) === trouble).length;
     return { number, words: number === 1 ? (trouble === "missed" ? "missed a tick" : trouble) : many };
   }).filter(({ number }) => number > 0);
+  const paused = schedules.filter((schedule) => schedule.paused !== null).length;
   if (found.length === 0) {
-    const isAllPaused = schedules.every((schedule) => schedule.paused !== null);
-    if (isAllPaused) return schedules.length === 1 ? "The schedule is paused" : "All schedules are paused";
+    if (paused === schedules.length)
+      return schedules.length === 1 ? "The schedule is paused" : "All schedules are paused";
+    if (paused > 0) return `${plural(paused, "schedule")} paused, ${schedules.length - paused} on time`;
     return schedules.length === 1 ? "The schedule is on time" : "All schedules are on time";
   }
+  if (paused > 0) found.push({ number: paused, words: "paused" });
   const [first, ...rest] = found;
   return [
     `${plural(first?.number ?? 0, "schedule")} ${first?.words}`,
