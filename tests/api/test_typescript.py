@@ -45,6 +45,7 @@ def client(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.prove
 @pytest.mark.xdist_group("typescript")  # One process installs the packages and compiles the client, for both databases.
 @pytest.mark.timeout(300)
 def test_a_generated_client_does_the_three_calls_a_list_a_stream_and_an_upload(
