@@ -176,10 +176,10 @@ function GroupRows(props: GroupProps) {
         </td>
         <td className={`num ${css.count}`}>{capped(group.count, group.isCapped)}</td>
         <td>
-          <div className="el">
-            <button type="button" className={css.name} onClick={onToggle}>
+          <div className="row" style={{ gap: 6 }}>
+            <button type="button" className={`${css.name} el`} title={titleOf(group)} onClick={onToggle}>
               {titleOf(group)}
-            </button>{" "}
+            </button>
             <Age group={group} />
           </div>
           <div className="el mono d2" title={messageOf(group)}>
@@ -208,7 +208,7 @@ function GroupRows(props: GroupProps) {
       </tr>
       {isOpen && (
         <tr className={css.members}>
-          <td colSpan={8}>{members}</td>
+          <td colSpan={isTight ? 7 : 8}>{members}</td>
         </tr>
       )}
     </>

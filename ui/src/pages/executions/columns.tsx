@@ -37,12 +37,12 @@ export function columnsOf(names: string, { now, href, isTight, isOfOneJob }: Set
   const wanted = new Set(names.split(","));
   const all: (Cell & { name?: Choosable })[] = [
     { key: "state", head: "state", width: 112, cell: (row) => <StateChip status={row.status ?? ""} /> },
-    { key: "job", head: "job", width: "11%", cell: (row) => <JobLink row={row} href={href} /> },
+    { key: "job", head: "job", width: isTight ? 116 : "11%", cell: (row) => <JobLink row={row} href={href} /> },
     {
       key: "arguments",
       name: "arguments",
       head: "arguments",
-      width: isOfOneJob ? "26%" : "18%",
+      width: isOfOneJob ? "26%" : isTight ? "17%" : "18%",
       cell: (row) => <Arguments row={row} href={isOfOneJob ? href : undefined} />,
     },
     { key: "why", head: "reason and error", cell: (row) => <Reason row={row} href={href} /> },

@@ -130,7 +130,7 @@ function hasRoom(scale: Scale, at: number, now: number | null): boolean {
   const place = share(scale, at);
   return (
     place < (scale.isPhone ? 0.85 : 0.97) &&
-    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.05))
+    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.07))
   );
 }
 
