@@ -65,7 +65,7 @@ function Form({ job, form, onClose }: { job: Job; form: JobForm; onClose: () => 
     <form className="col" onSubmit={(event) => void submit(event)}>
       {parameters.length === 0 && <p className="d2">It takes no arguments.</p>}
       {last !== null && parameters.length > 0 && (
-        <div className="row">
+        <div className="row wrap">
           <Button isSmall onClick={() => setTyped(typedFrom(parameters, last))}>
             Take the arguments of the last run
           </Button>

@@ -46,8 +46,10 @@ export function RunHead({ run, steps, forecast, verdict, now }: Props) {
               {words}
             </span>
           )}
-          <Id id={run.runId} />
-          <CopyButton text={run.runId} label="Copy the id" />
+          <span className="row nw" style={{ gap: 8 }}>
+            <Id id={run.runId} />
+            <CopyButton text={run.runId} label="Copy the id" />
+          </span>
           <Tag>version {run.version}</Tag>
         </div>
         {!isPhone && <RunActions run={run} steps={steps} />}

@@ -18,7 +18,7 @@ const STATES = ["success", "failed", "cancelled", "retrying"] as const;
 
 const COLUMNS: readonly Column<Execution>[] = [
   { key: "state", head: "state", cell: (one) => <StateChip status={one.status} />, width: 104 },
-  { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "26%" },
+  { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "20%" },
   { key: "error", head: "arguments and error", cell: (one) => <WhatCame execution={one} /> },
   { key: "took", head: "took", cell: (one) => <Took execution={one} />, isNumber: true, width: 88 },
   {
