@@ -60,6 +60,7 @@ def test_chosen_rows_survive_a_reload_but_not_a_visit_of_another_page(page: Page
     expect(bar).to_contain_text("2 selected")
     expect(rows.nth(2).get_by_role("checkbox")).to_be_checked()
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Runs").click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Executions").click()
     expect(rows.first).to_be_visible()
     expect(bar).to_have_count(0)

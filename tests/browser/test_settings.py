@@ -87,6 +87,6 @@ def test_an_event_is_replayed_to_those_that_had_it(page: Page, shop: Shop) -> No
 @pytest.mark.prove
 def test_without_tokens_the_page_says_who_may_do_what(page: Page, empty: Shop) -> None:
     page.goto(f"{empty.url}/settings/tokens")
-    page.get_by_text("No token was made: every caller on this machine may do everything").wait_for()
+    page.locator("p", has_text="No token was made: every caller on this machine may do everything").wait_for()
     assert page.title().startswith("No token was made")
     assert page.get_by_role("button", name="New token…").count() == 0
