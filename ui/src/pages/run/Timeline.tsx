@@ -129,7 +129,7 @@ function Axis({ scale, now }: { scale: Scale; now: number | null }) {
 function hasRoom(scale: Scale, at: number, now: number | null): boolean {
   const place = share(scale, at);
   return (
-    place < (scale.isPhone ? 0.85 : 0.97) &&
+    place < (scale.isPhone ? 0.85 : 0.95) &&
     (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.07))
   );
 }
