@@ -18,6 +18,7 @@ from rota.domain.access import Role
 from tests.api.server import Server, code
 
 HOST = "http://localhost"
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 REPOSITORY = Path(__file__).parents[2]
 UNKNOWN = "01a1eb52-ba8b-7000-9fc2-e6d4c6f6a277"
 built = pytest.mark.skipif(not dashboard.folder().joinpath("index.html").is_file(), reason="ui/ was not built")
@@ -87,9 +88,21 @@ async def test_other_files_and_paths_are_not_served(client: httpx.AsyncClient) -
         assert (answer.status_code, code(answer)) == (404, "not_found"), path
 
 
-async def test_unknown_paths_of_the_api_stay_problems(client: httpx.AsyncClient) -> None:
+@built
+async def test_a_browser_at_an_unknown_address_gets_the_page(client: httpx.AsyncClient) -> None:
+    for path in ("nowhere", "executions/a/b", "jobs/shop/a%20b", "nowhere?status=failed"):
+        page = await client.get(f"{HOST}/{path}", headers=BROWSER)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8"), path
+        assert '<div id="root">' in page.text
+        assert "'nonce-" in page.headers["content-security-policy"]
+    assert code(await client.post(f"{HOST}/nowhere", headers=BROWSER)) == "not_found"
+    assert code(await client.get(f"{HOST}/assets/gone-abcdefgh.js", headers=BROWSER)) == "not_found"
+
+
+@pytest.mark.parametrize("headers", [{}, BROWSER])
+async def test_unknown_paths_of_the_api_stay_problems(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     for path in ("/api", "/api/", "/api/v1/nothing", "/api/v2/jobs"):
-        answer = await client.get(HOST + path)
+        answer = await client.get(HOST + path, headers=headers)
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json"), path
 
 

@@ -11,6 +11,7 @@ from rota.domain.instant import rfc3339
 from rota.domain.job import Definition
 from rota.domain.schedule import Spec
 from rota.domain.trigger import Every
+from rota.executors.signature import Signature
 from rota.ops import define, firing, schedule
 from rota.ops.upkeep import ALL_SHARDS
 from tests.api.server import Server
@@ -24,6 +25,10 @@ SECOND = 10**6
 
 async def get(client: httpx.AsyncClient, path: str) -> Any:
     return (await client.get(path)).raise_for_status().json()
+
+
+def charge(order: str, cents: int, currency: str = "EUR") -> None:
+    """Its parameters are not in the order of the alphabet."""
 
 
 def run(world: World, job: str = "send", took_s: float = 10) -> str:
@@ -126,6 +131,9 @@ async def test_case_a_form_has_the_schema_and_the_last_arguments(client: httpx.A
     found = await get(client, "/jobs/mail/parameters")
     assert (found["lastExecutionId"], found["lastArguments"]) == (id, {"to": "a@b.c"})
     assert found["schema"]["properties"] == {"to": {"type": "string"}, "copies": {"type": "integer"}}
+    world.register(Definition(name="charge", parameters=Signature(charge, "charge").parameters()))
+    form = await get(client, "/jobs/charge/parameters")
+    assert list(form["schema"]["properties"]) == ["order", "cents", "currency"]
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     await client.put("/jobs/nightly", json={"command": "true", "parameters": schema, "arguments": {"n": 1}})
     given = await get(client, "/jobs/nightly/parameters")

@@ -59,6 +59,16 @@ def test_no_page_scrolls_sideways_at_a_zoom_of_400_percent(page: Page, shop: Sho
     assert wide == {}
 
 
+@pytest.mark.prove
+def test_an_unknown_address_has_a_page_that_says_so(page: Page, shop: Shop) -> None:
+    answer = page.goto(f"{shop.url}/nowhere?a=b")
+    assert answer is not None
+    assert answer.status == 404
+    page.get_by_text("There is no page at this address").wait_for()
+    page.get_by_role("link", name="Open the overview").click()
+    page.get_by_role("heading", name="Overview").wait_for()
+
+
 def test_every_address_is_visited() -> None:
     paths = [visit.path.partition("?")[0] for visit in visits.EVERY]
     patterns = [re.sub(r"\{\w+\}", "*", one["path"]) for one in json.loads(ADDRESSES.read_text())]

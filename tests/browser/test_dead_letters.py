@@ -87,3 +87,17 @@ def test_the_text_of_an_error_narrows_the_groups(page: Page) -> None:
     expect(page).to_have_url(re.compile("q=reset"))
     expect(page.get_by_text("tests.browser.shop.GatewayError")).to_be_visible()
     expect(page.get_by_text("ValueError")).to_have_count(0)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("width", [1100, 768])
+def test_no_table_of_errors_scrolls_sideways(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/dead")
+    page.get_by_role("button", name="tests.browser.shop.GatewayError").click()
+    expect(page.get_by_role("link", name="Open", exact=True).first).to_be_visible()
+    table = page.get_by_role("table")
+    inside = table.evaluate("one => [one.getBoundingClientRect().right, one.closest('section').clientWidth]")
+    assert table.evaluate("one => one.rows[1].getBoundingClientRect().right") == inside[0]
+    assert table.evaluate("one => one.scrollWidth") <= inside[1]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

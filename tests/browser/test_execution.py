@@ -48,6 +48,18 @@ def test_a_failure_shows_its_error_its_attempts_and_those_like_it(page: Page, sh
     expect(page.get_by_text("Traceback (most recent call last)")).to_be_visible()
 
 
+@pytest.mark.prove
+def test_own_frames_have_the_lines_around_and_the_raw_text_is_a_traceback(page: Page, shop: Shop) -> None:
+    failed = shop.ask("/executions", job="charge", status="failed", limit=1)["items"][0]["executionId"]
+    page.goto(f"/executions/{failed}")
+    expect(page.get_by_text('log.warning("connection reset, giving up after 2.0 s")')).to_be_visible()
+    expect(page.get_by_text('return f"receipt for {order}"')).to_be_visible()
+    page.get_by_role("button", name="Raw").click()
+    raw = page.locator("pre", has_text="Traceback (most recent call last)")
+    expect(raw).to_contain_text("raise GatewayError")
+    expect(raw).not_to_contain_text("receipt for")
+
+
 def test_what_does_not_run_says_why_and_what_makes_it_run(page: Page, shop: Shop) -> None:
     page.goto(f"/executions/{first(shop, job='render_video', status='queued')}")
     expect(page.get_by_text("Not running because")).to_contain_text("no live worker has what it needs (pool video)")

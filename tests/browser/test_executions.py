@@ -50,6 +50,23 @@ def test_an_error_leads_to_its_execution_and_next_walks_the_list(page: Page) -> 
 
 
 @pytest.mark.prove
+def test_chosen_rows_survive_a_reload_but_not_a_visit_of_another_page(page: Page) -> None:
+    page.goto("/executions?status=failed&job=charge&since=all")
+    rows = page.locator("tbody tr[data-row]")
+    for number in (0, 2):
+        rows.nth(number).get_by_role("checkbox").check()
+    bar = page.get_by_role("region", name="Selected rows")
+    page.reload()
+    expect(bar).to_contain_text("2 selected")
+    expect(rows.nth(2).get_by_role("checkbox")).to_be_checked()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Runs").click()
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Executions").click()
+    expect(rows.first).to_be_visible()
+    expect(bar).to_have_count(0)
+
+
+@pytest.mark.prove
 def test_chosen_rows_are_counted_on_the_buttons_and_all_that_match_by_a_dry_run(page: Page, shop: Shop) -> None:
     page.goto("/executions?status=failed&job=charge&since=all")
     rows = page.locator("tbody tr[data-row]")

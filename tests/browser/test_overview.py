@@ -94,6 +94,14 @@ def test_all_changes_are_an_address_of_their_own(page: Page, shop: Shop) -> None
     assert page.url.endswith("?since=6h")
 
 
+@pytest.mark.prove
+def test_the_list_of_keys_has_those_of_the_rows(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.url}/")
+    page.get_by_role("table").first.wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_text("open the row").wait_for()
+
+
 def test_an_empty_system_says_the_next_step(page: Page, empty: Shop) -> None:
     page.goto(empty.url)
     page.get_by_text("Nothing has run here yet").wait_for()

@@ -93,5 +93,5 @@ def test_a_viewer_pauses_changes_and_drains_nothing(page: Page, locked: Locked) 
     page.get_by_text("any number may wait").wait_for()
     assert page.get_by_role("button", name=re.compile("^(Pause|Resume|Change)")).count() == 0
     page.goto(f"{locked.url}/workers")
-    page.get_by_text("No pool", exact=True).wait_for()
+    page.get_by_text("Pool default", exact=True).wait_for()
     assert page.get_by_role("button", name="Drain…").count() == 0

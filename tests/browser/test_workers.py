@@ -30,7 +30,9 @@ def test_a_worker_names_what_it_holds(page: Page, shop: Shop) -> None:
     held = page.get_by_role("table", name=f"Executions that run on worker {busy['name']}")
     held.get_by_role("link", name="nightly_backup").wait_for()
     done = page.get_by_role("table", name=f"Executions that worker {busy['name']} ran")
-    done.get_by_text("GatewayError").first.wait_for()
+    done.get_by_role("link").first.wait_for()
+    ends = done.get_by_role("row").locator("td:nth-child(5)").all_inner_texts()
+    assert ends == sorted(ends, reverse=True)
     page.get_by_role("img", name="heartbeats").wait_for()
 
 

@@ -100,6 +100,7 @@ OF_THE_SHOP = (
     Visit("worker-stopped", "/workers/{stopped}"),
     Visit("worker-drain", "/workers/{worker}", click="Drain…"),
     Visit("settings-namespace-change", "/settings/namespaces", click="Change…"),
+    Visit("not-found", "/nowhere"),
     Visit("palette", "/events", press="Control+k"),
     Visit("keys", "/events", press="?"),
 )
@@ -115,7 +116,7 @@ def found(site: Shop) -> dict[str, str]:
         "queued": _execution(site, job="render_video", status="queued"),
         "running": _execution(site, job="nightly_backup", status="running"),
         "success": _execution(site, job="charge", status="success"),
-        "scheduled": _execution(site, status="scheduled"),
+        "scheduled": _execution(site, job="send_email", status="scheduled"),
         "long": _execution(site, job=code.LONG_NAME),
         "etl": _run(site, "etl"),
         "release": _run(site, "release"),

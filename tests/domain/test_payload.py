@@ -337,4 +337,4 @@ def test_an_error_can_always_be_stored(kind: str, message: str, traceback: str) 
     assert len(error.type) <= 200
     assert len(error.message) <= MOST_MESSAGE
     assert len(error.traceback) <= MOST_TRACEBACK
-    assert decode(encode(error, "the error"), "the error") == msgspec.structs.asdict(error)
+    assert decode(encode(error, "the error"), "the error") == msgspec.to_builtins(error)

@@ -106,6 +106,8 @@ class Api:
     def _route(self, request: _Request) -> tuple[Route, dict[str, str]]:
         found = self.table.find(request.path) if request.is_plain_path else None
         if found is None:
+            if request.is_of_browser:
+                return self.table.unknown, {}
             raise problem.not_found()
         routes, parameters = found
         method = "GET" if request.method == "HEAD" else request.method
@@ -183,6 +185,12 @@ class _Request:
     def is_plain_path(self) -> bool:
         """Ids and names need no escapes, so a path with one leads nowhere."""
         return "%" not in self.path
+
+    @property
+    def is_of_browser(self) -> bool:
+        """Whether a person asks for a page, by the address bar or a link, and not a program for data of the API."""
+        is_of_api = self.path == "/api" or self.path.startswith("/api/")
+        return self.method in ("GET", "HEAD") and not is_of_api and "text/html" in self.headers.get("accept", "")
 
 
 def _check_scope(route: Route, grant: Grant) -> None:

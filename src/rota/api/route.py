@@ -99,8 +99,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class Table:
     """Finds the route of a request. At each place of a path stands either fixed words or one parameter."""
 
-    def __init__(self, routes: list[Route]) -> None:
-        self.routes = routes
+    def __init__(self, routes: list[Route], unknown: Route) -> None:
+        self.routes, self.unknown = routes, unknown
+        """`unknown` answers a browser at an address outside the API that has no route."""
         self._root = _Node()
         for route in routes:
             self._root.add(route.full_path.split("/")[1:], route)

@@ -89,4 +89,4 @@ ROUTES: list[Route] = [
 
 
 def table() -> Table:
-    return Table(ROUTES)
+    return Table(ROUTES, dashboard.UNKNOWN)

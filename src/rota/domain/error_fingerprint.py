@@ -50,9 +50,10 @@ def raised_at(traceback: str) -> str:
     frames = [(path.replace("\\", "/"), function) for path, function in _FRAME.findall(traceback)]
     if not frames:
         return ""
-    path, function = next((frame for frame in reversed(frames) if _is_own(frame[0])), frames[-1])
+    path, function = next((frame for frame in reversed(frames) if is_own(frame[0])), frames[-1])
     return f"{path.rpartition('/')[2]}:{function}"
 
 
-def _is_own(path: str) -> bool:
+def is_own(path: str) -> bool:
+    """Whether it is a file of the user's own code. Its folders are separated by slashes."""
     return not path.startswith(_ROTA) and _INSTALLED.search(path) is None

@@ -39,6 +39,11 @@ def check(job: str, given: Mapping[str, Any], parameters: Parameters) -> None:
         raise ArgumentsError(f"{job}(): {words}")
 
 
+def in_order(parameters: Parameters) -> list[tuple[str, Mapping[str, Any]]]:
+    """The parameters in the order of the function's signature; by name in a definition that does not have it."""
+    return sorted(parameters.items(), key=lambda parameter: parameter[1].get("place", 0))
+
+
 def signature(parameters: Parameters) -> str:
     """Required ones first, with their types in Python; an optional one ends in `?`."""
     return _signature(parameters, lambda kind: kind)
@@ -50,7 +55,7 @@ def _in_words(parameters: Parameters) -> str:
 
 
 def _signature(parameters: Parameters, shown: Callable[[str], str]) -> str:
-    required_first = sorted(parameters.items(), key=lambda parameter: not parameter[1]["required"])
+    required_first = sorted(in_order(parameters), key=lambda parameter: not parameter[1]["required"])
     return ", ".join("…" if about.get("others") else _one(name, about, shown) for name, about in required_first)
 
 
@@ -72,7 +77,7 @@ def _unknown(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
 
 
 def _missing(given: Mapping[str, Any], parameters: Parameters) -> list[Misfit]:
-    missing = [name for name, about in parameters.items() if about["required"] and name not in given]
+    missing = [name for name, about in in_order(parameters) if about["required"] and name not in given]
     if not missing:
         return []
     listed = ", ".join(map(repr, missing))

@@ -7,12 +7,25 @@ import msgspec
 from rota.domain.status import Reason
 
 
+class Excerpt(msgspec.Struct, frozen=True, gc=False):
+    """Lines of a file of the user's code around the one in a traceback."""
+
+    file: str
+    line: int
+    """The line in the traceback."""
+    first: int
+    """The number of the first of `lines`."""
+    lines: list[str]
+
+
 class Error(msgspec.Struct, frozen=True, gc=False):
     """A failure as it is kept: already cleaned and bounded."""
 
     type: str
     message: str
     traceback: str = ""
+    source: list[Excerpt] | msgspec.UnsetType = msgspec.UNSET
+    """The lines around the user's own frames of the traceback; not given if there are none."""
 
 
 class Succeeded(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):

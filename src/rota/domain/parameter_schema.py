@@ -6,14 +6,19 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from rota.domain.job_parameters import in_order
+
 Schema = dict[str, Any]
 _PLAIN = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 _FORMATS = {"datetime": "date-time", "date": "date", "UUID": "uuid"}
 
 
 def schema(parameters: Mapping[str, Mapping[str, Any]]) -> Schema:
-    """The schema of the parameters in a job's definition. A type that only the code knows fits every value."""
-    named = {name: about for name, about in parameters.items() if not about.get("others")}
+    """The schema of the parameters in a job's definition. A type that only the code knows fits every value.
+
+    Its properties are in the order of the function's signature, which is the order of the fields of a form.
+    """
+    named = {name: about for name, about in in_order(parameters) if not about.get("others")}
     return {
         "type": "object",
         "properties": {name: of_type(str(about.get("type", "any"))) for name, about in named.items()},

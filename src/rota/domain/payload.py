@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from rota.domain.errors import ArgumentsError
-from rota.domain.outcome import Error
+from rota.domain.outcome import Error, Excerpt
 
 MOST_BYTES = 1024 * 1024
 DEEPEST = 200
@@ -27,6 +27,8 @@ MOST_EXPONENT = 400
 MOST_PLACE = 200
 MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
+MOST_LINE = 200
+"""Of a line of source."""
 _ROOM_FOR_NOTE = 60
 _LARGE_EXPONENT = re.compile(r"[eE][+-]?0*[1-9][0-9]{2}")
 
@@ -138,9 +140,23 @@ def clean_all(texts: list[str], most: int) -> list[str]:
     return [clean(text, most) for text in texts]
 
 
-def error(kind: str, message: str, traceback: str = "") -> Error:
-    """An `Error` that can be stored whatever it was made from."""
-    return Error(clean(kind, 200), clean(message), clean(traceback, MOST_TRACEBACK))
+def error(kind: str, message: str, traceback: str = "", source: Sequence[Excerpt] = ()) -> Error:
+    """An `Error` that can be stored whatever it was made from. Traceback and source share one limit."""
+    trace = clean(traceback, MOST_TRACEBACK)
+    kept = _within(source, MOST_TRACEBACK - len(trace))
+    return Error(clean(kind, 200), clean(message), trace, kept or msgspec.UNSET)
+
+
+def _within(source: Sequence[Excerpt], most: int) -> list[Excerpt]:
+    """As many of the excerpts as have this many characters together."""
+    kept = []
+    for one in source:
+        lines = [clean(line, MOST_LINE) for line in one.lines]
+        most -= len(one.file) + sum(map(len, lines))
+        if most < 0:
+            break
+        kept.append(Excerpt(clean(one.file), one.line, one.first, lines))
+    return kept
 
 
 def is_unicode(text: str) -> bool:

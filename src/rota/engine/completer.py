@@ -152,7 +152,10 @@ def _size(outcome: Outcome) -> int:
     if isinstance(outcome, Succeeded):
         return len(outcome.result)
     error: Error | None = getattr(outcome, "error", None)
-    return 0 if error is None else len(error.message) + len(error.traceback)
+    if error is None:
+        return 0
+    source = sum(len(line) for one in error.source or [] for line in one.lines)
+    return len(error.message) + len(error.traceback) + source
 
 
 def _as_committed(report: Finished) -> Finished:

@@ -7,6 +7,7 @@ called.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import traceback
@@ -20,11 +21,12 @@ from rota.domain.claim import Claim
 from rota.domain.duration import seconds
 from rota.domain.errors import ArgumentsError, DefinitionError, FailForGood, RetryIn, RotaError, Snooze
 from rota.domain.lifecycle import Rules
-from rota.domain.outcome import Error, Failed, Outcome, Snoozed, Succeeded
+from rota.domain.outcome import Error, Excerpt, Failed, Outcome, Snoozed, Succeeded
 from rota.domain.status import Reason
 from rota.executors import capture
 from rota.executors.attempt_state import AttemptState, Completions
 from rota.executors.context import Context, ResultRefused
+from rota.executors.excerpt import excerpts
 from rota.executors.port import Executor
 from rota.executors.process.start_backoff import not_started
 from rota.executors.signature import Signature
@@ -186,11 +188,12 @@ def described(error: BaseException) -> Error:
         message = str(error)
     except BaseException:
         message = "(its text could not be made)"
-    try:
-        trace = "".join(traceback.format_exception(kind, error, _users_part(error), limit=-50))
-    except BaseException:
-        trace = ""
-    return payload.error(name, message, trace)
+    trace, source = "", list[Excerpt]()
+    with contextlib.suppress(BaseException):
+        found = traceback.TracebackException(kind, error, _users_part(error), limit=-50)
+        trace = "".join(found.format())
+        source = excerpts(found)
+    return payload.error(name, message, trace, source)
 
 
 def _users_part(error: BaseException) -> TracebackType | None:

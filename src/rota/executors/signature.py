@@ -140,15 +140,16 @@ class Signature:
         return re.sub(r" ->.*$", "", str(self._signature))
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as data, for the job's definition."""
+        """The parameters as data, for the job's definition, which sorts them by name: so each has its `place`."""
         return {
             name: {
                 "type": _type_name(p),
                 "required": p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD),
+                "place": place,
             }
             | ({"first": True} if name == self.first else {})
             | ({"others": True} if self.takes_others and p.kind is p.VAR_KEYWORD else {})
-            for name, p in self._signature.parameters.items()
+            for place, (name, p) in enumerate(self._signature.parameters.items())
         }
 
     def _decode(self, text: str) -> Any:

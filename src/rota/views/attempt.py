@@ -33,8 +33,9 @@ class Attempt(Shape, frozen=True):
     """An attempt that has ended, with the numbers that its function saw as `ctx.attempt` and `ctx.fence`.
 
     `fence` counts all starts. `attempt` counts towards the retries: a start after one that was snoozed, given back or
-    lost has the same number again. `error` has the keys type, message and traceback. An execution that ended without a
-    start has one attempt whose `started_at` is None.
+    lost has the same number again. `error` has the keys type, message and traceback, and `source` with the lines around
+    the frames of your own code, if there are some. An execution that ended without a start has one attempt whose
+    `started_at` is None.
     """
 
     attempt: int

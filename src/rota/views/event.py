@@ -19,6 +19,8 @@ from rota.views.shape import Page, Shape, page, shaped
 from rota.views.stored_json import decoded
 
 MOST_DELIVERIES = 1000
+MOST_START = 200
+"""Characters of a payload in a list, where all payloads in full may be many megabytes."""
 NEWEST = 10_000
 """Among how many of the newest events the end of an id is searched for."""
 
@@ -36,6 +38,8 @@ class Event(Shape, frozen=True):
     deliveries: int
     is_delivered: bool
     """Whether all subscriptions were checked."""
+    payload_start: str
+    """The first 200 characters of the payload, as JSON."""
 
 
 class Delivery(Shape, frozen=True):
@@ -140,4 +144,5 @@ def _members(row: EventRow) -> dict[str, Any]:
         "actor": row.actor or None,
         "deliveries": row.delivered,
         "is_delivered": not row.is_open,
+        "payload_start": row.payload[:MOST_START],
     }

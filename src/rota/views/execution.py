@@ -100,7 +100,7 @@ class ExecutionDetail(Execution, frozen=True):
 
     result: Any
     error: Any
-    """The error of its last attempt, with type, message and traceback; null if there is none."""
+    """The error of its last attempt, with type, message, traceback and source; null if there is none."""
     progress: int | None
     progress_detail: Progress | None
     """What the job has reported of its progress; null if nothing."""

@@ -58,7 +58,7 @@ MEMBERS = {
     "end": "No tick is after this time.",
     "ended_count": "How many steps have ended.",
     "environment": "Variables of the command's environment.",
-    "error": "The error with its type, message and traceback; null if there is none.",
+    "error": "The error with its type, message, traceback and source; null if there is none.",
     "error_message": "The message of the last error; null if there is none.",
     "errors": "The first failures, each with its reason.",
     "event": "The name of the event.",

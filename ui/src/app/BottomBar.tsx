@@ -11,10 +11,10 @@ import { UserMenu } from "./UserMenu";
 import { useBadges } from "./useBadges";
 import { ZoneSwitch } from "./ZoneSwitch";
 
-const TABS: readonly { label: string; href: string; icon: IconName }[] = [
-  { label: "Overview", href: "/", icon: "overview" },
-  { label: "Work", href: "/executions", icon: "list" },
-  { label: "Dead letters", href: "/dead", icon: "letter" },
+const TABS: readonly { label: string; href: string; icon: IconName; isOn: RegExp }[] = [
+  { label: "Overview", href: "/", icon: "overview", isOn: /^\/$/ },
+  { label: "Work", href: "/executions", icon: "list", isOn: /^\/(executions|runs)/ },
+  { label: "Dead letters", href: "/dead", icon: "letter", isOn: /^\/dead/ },
 ];
 
 // On a phone, in place of the rail.
@@ -25,7 +25,7 @@ export function BottomBar() {
   return (
     <nav className={css.bar} aria-label="Main, on a phone">
       {TABS.map((tab) => {
-        const isOn = tab.href === "/" ? path === "/" : path.startsWith(tab.href);
+        const isOn = tab.isOn.test(path);
         return (
           <Link key={tab.href} href={tab.href} className={isOn ? css.on : ""} aria-current={isOn ? "page" : undefined}>
             <Icon name={tab.icon} size={18} />

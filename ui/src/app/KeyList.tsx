@@ -13,7 +13,7 @@ export function KeyList({ onClose }: { onClose: () => void }) {
         {keys.map(({ keys: combination, does }) => (
           <div key={combination}>
             <dt>
-              {combination.split(" ").map((key) => (
+              {shown(combination).map((key) => (
                 <Kbd key={key}>{key}</Kbd>
               ))}
             </dt>
@@ -23,4 +23,9 @@ export function KeyList({ onClose }: { onClose: () => void }) {
       </dl>
     </Dialog>
   );
+}
+
+// "g o" are two keys one after the other; "Ctrl+k" is written as beside the search field.
+function shown(combination: string): string[] {
+  return combination === "Ctrl+k" ? ["Ctrl K"] : combination.split(" ");
 }

@@ -1,14 +1,14 @@
-import { type ReactNode, useEffect } from "react";
+import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { Kbd } from "../components/Facts";
 import { Icon } from "../components/Icon";
 import { Loading } from "../components/States";
 import { useKeys } from "../hooks/useKeys";
-import { announce } from "./announce";
 import { LiveIndicator } from "./LiveIndicator";
 import { LiveStrip } from "./LiveStrip";
 import css from "./Page.module.css";
 import { openPalette } from "./palette";
+import { useVerdict } from "./useVerdict";
 import { ZoneSwitch } from "./ZoneSwitch";
 
 interface Props {
@@ -31,11 +31,7 @@ interface Props {
 export function Page({ title, up, context, verdict, isLoading = false, phoneActions, children }: Props) {
   const [, go] = useLocation();
   useKeys(up === undefined ? {} : { Escape: { does: `up to ${up.label}`, run: () => go(up.href) } });
-  useEffect(() => {
-    if (verdict === undefined) return;
-    document.title = `${verdict} · Rota`;
-    announce(verdict);
-  }, [verdict]);
+  useVerdict(verdict);
   return (
     <main className={css.main}>
       <header className={css.top}>

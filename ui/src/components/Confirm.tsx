@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import type { Problem } from "../api/problem";
 import { Button } from "./Button";
-import { Dialog } from "./Dialog";
+import { Dialog, FormFoot } from "./Dialog";
 import { TextField } from "./Field";
 
 interface Props {
@@ -44,7 +44,7 @@ export function Confirm({
         {hasNote && (
           <TextField
             label="note"
-            hint="shown to everybody"
+            placeholder="why; shown to everybody"
             value={note}
             onChange={setNote}
             maxLength={200}
@@ -52,12 +52,12 @@ export function Confirm({
           />
         )}
         {problem && <p className="sm c-failed">{problem.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onKeep}>{keep}</Button>
           <Button kind="primary" type="submit" disabled={isBusy} data-autofocus={hasNote ? undefined : true}>
             {act}
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

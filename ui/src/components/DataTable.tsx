@@ -129,7 +129,8 @@ export function DataTable<T>(given: Props<T>) {
 function Row<T>({ columns, row, rowKey, selection, isOn, isFocused }: Props<T> & { row: T; isFocused: boolean }) {
   const key = rowKey(row);
   const isSelected = selection?.has(row) ?? false;
-  const marks = [isSelected || isOn?.(row) ? css.on : "", isFocused ? css.focused : ""].join(" ");
+  const isShown = isOn?.(row) ?? false;
+  const marks = [isSelected || isShown ? css.on : "", isShown ? css.shown : "", isFocused ? css.focused : ""].join(" ");
   return (
     <tr className={marks} data-row={key} aria-selected={selection === undefined ? undefined : isSelected}>
       {selection !== undefined && (

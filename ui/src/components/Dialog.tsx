@@ -11,6 +11,11 @@ interface Props {
   children: ReactNode;
 }
 
+// The buttons at the end of a form that fills a dialog, the way back first.
+export function FormFoot({ children }: { children: ReactNode }) {
+  return <div className={css.formFoot}>{children}</div>;
+}
+
 // A question, a form or the palette above the page. Esc and a click beside it close it.
 export function Dialog({ title, onClose, foot, isWide = false, children }: Props) {
   return (

@@ -15,16 +15,21 @@ interface FieldProps {
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId();
   const note = `${id}-note`;
+  const about = `${id}-hint`;
+  const described = [error ? note : "", hint === undefined ? "" : about].join(" ").trim();
   return (
     <div className={css.field} data-invalid={error ? true : undefined}>
-      <label htmlFor={id}>
-        {label} {hint !== undefined && <span className="d3">{hint}</span>}
-      </label>
+      <label htmlFor={id}>{label}</label>
       <div className={css.control}>
-        {children(id, error ? note : undefined)}
+        {children(id, described || undefined)}
         {error && (
           <span id={note} className="sm c-failed">
             {error}
+          </span>
+        )}
+        {hint !== undefined && (
+          <span id={about} className="sm d3">
+            {hint}
           </span>
         )}
       </div>
@@ -96,8 +101,14 @@ interface ChoiceProps {
 export function ChoiceField({ label, hint, error, value, options, onChange }: ChoiceProps) {
   return (
     <Field label={label} hint={hint} error={error}>
-      {(id) => (
-        <select id={id} className={css.input} value={value} onChange={(event) => onChange(event.target.value)}>
+      {(id, describedBy) => (
+        <select
+          id={id}
+          className={css.input}
+          value={value}
+          aria-describedby={describedBy}
+          onChange={(event) => onChange(event.target.value)}
+        >
           {options.map((option) => (
             <option key={option.value} value={option.value}>
               {option.label}

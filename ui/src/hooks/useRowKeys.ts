@@ -29,7 +29,7 @@ export function useRowKeys<T>({ rows, rowKey, href, selection }: Rows<T>): strin
           x: { does: "select the row", run: () => row !== undefined && selection.toggle(row) },
           X: { does: "select up to the row", run: () => row !== undefined && selection.toggle(row, true) },
         }),
-    ...(href === undefined || row === undefined ? {} : { Enter: { does: "open the row", run: () => go(href(row)) } }),
+    ...(href === undefined ? {} : { Enter: { does: "open the row", run: () => row !== undefined && go(href(row)) } }),
     ...(focused === null ? {} : { Escape: { does: "leave the rows", run: () => setFocused(null), isHidden: true } }),
   });
   return focused;

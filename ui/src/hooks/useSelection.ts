@@ -1,4 +1,4 @@
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 export interface Selection<T> {
   count: number;
@@ -11,9 +11,12 @@ export interface Selection<T> {
   clear: () => void;
 }
 
-// The rows that are chosen, by their keys, so that new rows and other pages leave the choice as it is.
-export function useSelection<T>(rows: readonly T[], keyOf: (row: T) => string): Selection<T> {
-  const [keys, setKeys] = useState<ReadonlySet<string>>(new Set());
+// The rows that are chosen, by their keys, so that new rows and other pages leave the choice as it is. A reload brings it
+// back from the storage of the tab, under the name of the list; leaving the list drops it.
+export function useSelection<T>(name: string, rows: readonly T[], keyOf: (row: T) => string): Selection<T> {
+  const [keys, setKeys] = useState<ReadonlySet<string>>(() => read(name));
+  useEffect(() => write(name, keys), [name, keys]);
+  useEffect(() => () => write(name, new Set()), [name]);
   const anchor = useRef<string | null>(null);
   const toggle = (row: T, isRange = false) => {
     const all = rows.map(keyOf);
@@ -35,4 +38,21 @@ export function useSelection<T>(rows: readonly T[], keyOf: (row: T) => string): 
     setAll: (of) => setKeys(new Set(of.map(keyOf))),
     clear: () => setKeys(new Set()),
   };
+}
+
+function read(name: string): ReadonlySet<string> {
+  try {
+    return new Set(JSON.parse(sessionStorage.getItem(`rota.selection.${name}`) ?? "[]"));
+  } catch {
+    return new Set();
+  }
+}
+
+function write(name: string, keys: ReadonlySet<string>): void {
+  try {
+    if (keys.size === 0) sessionStorage.removeItem(`rota.selection.${name}`);
+    else sessionStorage.setItem(`rota.selection.${name}`, JSON.stringify([...keys]));
+  } catch {
+    // A browser that keeps nothing loses the choice with a reload.
+  }
 }

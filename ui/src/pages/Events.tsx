@@ -29,7 +29,22 @@ const COLUMNS: readonly Column<Event>[] = [
       </Link>
     ),
   },
-  { key: "subject", head: "subject", cell: (event) => <span className="mono sm el">{event.subject ?? "—"}</span> },
+  {
+    key: "subject",
+    head: "subject",
+    cell: (event) => <span className="mono sm el">{event.subject ?? "—"}</span>,
+    width: "14%",
+  },
+  {
+    key: "payload",
+    head: "payload",
+    cell: (event) => (
+      <span className="mono sm d2 el" title={event.payloadStart}>
+        {event.payloadStart}
+      </span>
+    ),
+    width: "30%",
+  },
   { key: "started", head: "started", cell: (event) => <Receivers event={event} /> },
   { key: "actor", head: "emitted by", cell: (event) => <span className="sm d2 el">{event.actor ?? "—"}</span> },
   { key: "at", head: "emitted", cell: (event) => <Time at={event.emittedAt} />, isNumber: true, width: 120 },
@@ -117,7 +132,7 @@ function OnPhone({ event }: { event: Event }) {
         <Time at={event.emittedAt} />
       </div>
       <div className="row sm d2">
-        <span className="gr el">{event.subject ?? "no subject"}</span>
+        <span className="mono gr el">{event.payloadStart}</span>
         <Receivers event={event} />
       </div>
     </div>

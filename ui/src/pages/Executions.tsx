@@ -37,7 +37,7 @@ export default function Executions() {
   const total = useApi("/counts", { query: { ...narrowed, of: "executions" } }, { live: ["pulse"], everyMs: 5000 });
   const newest = list.isPlaceholderData ? undefined : list.data?.items;
   const { rows, fresh, show } = useFrozen(JSON.stringify(query), newest, query);
-  const selection = useSelection(rows, (row) => row.executionId ?? "");
+  const selection = useSelection("executions", rows, (row) => row.executionId ?? "");
   const href = (id: string) => addressOf(id, url.search);
   const turn = (to: string | null | undefined) => (to ? () => url.set({ cursor: to }) : undefined);
   return (

@@ -33,11 +33,12 @@ export default function Jobs() {
   const rows = (jobs.data?.items ?? []) as JobRow[];
   const isNarrowed = Object.values(values).some((given) => given.length > 0);
   const turn = (to: string | null | undefined) => (to ? () => url.set({ cursor: to }) : undefined);
-  const verdict = jobs.data && verdictOf(rows, jobs.data.nextCursor !== null || cursor !== null);
+  const isPart = jobs.data !== undefined && (jobs.data.nextCursor !== null || cursor !== null);
+  const verdict = jobs.data && verdictOf(rows, isPart, isNarrowed);
   return (
     <Page title="Jobs" verdict={verdict}>
       <div className="stack">
-        {verdict && rows.length > 0 && <Verdict text={verdict} support={supportOf(rows)} />}
+        {verdict && <Verdict text={verdict} support={rows.length > 0 ? supportOf(rows) : undefined} />}
         <FilterTokens
           filters={FILTERS}
           values={values}
@@ -68,9 +69,10 @@ function narrowed(values: Record<string, string[]>): Record<string, string | str
 }
 
 function Nothing({ isNarrowed }: { isNarrowed: boolean }) {
-  if (isNarrowed) return <Empty title="No job matches" actions={<ButtonLink href="/jobs">Show all jobs</ButtonLink>} />;
+  if (isNarrowed)
+    return <Empty title="Drop a filter to see more" actions={<ButtonLink href="/jobs">Show all jobs</ButtonLink>} />;
   return (
-    <Empty title="No job yet">
+    <Empty title="Start a worker of your app">
       <span>
         A job is a named definition: a function, a command or a request. Those of an app appear when its worker starts.
       </span>
@@ -79,10 +81,10 @@ function Nothing({ isNarrowed }: { isNarrowed: boolean }) {
   );
 }
 
-function verdictOf(jobs: readonly JobRow[], isPart: boolean): string {
+function verdictOf(jobs: readonly JobRow[], isPart: boolean, isNarrowed: boolean): string {
   const failing = jobs.filter((job) => job.status === "failed").length;
   const number = isPart ? `${count(jobs.length)} of the jobs` : plural(jobs.length, "job");
-  if (jobs.length === 0) return "No job";
+  if (jobs.length === 0) return isNarrowed ? "No job matches" : "No job yet";
   return failing === 0 ? `${number}, none failed last` : `${number}, ${failing} failed last`;
 }
 

@@ -1,5 +1,6 @@
 import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
+import { Id } from "../components/Id";
 import { Json } from "../components/Json";
 import { Panel } from "../components/Panel";
 import { Loaded } from "../components/States";
@@ -66,9 +67,12 @@ function Shown({ run, steps, forecast }: ShownProps) {
   return (
     <Page
       title={
-        <>
-          {run.workflow} <span className="mono d2 not-phone">{shortId(run.runId)}</span>
-        </>
+        <span className="row" style={{ gap: 6 }}>
+          <span className="el">{run.workflow}</span>
+          <span className="nw not-phone" style={{ fontWeight: 400 }}>
+            <Id id={run.runId} />
+          </span>
+        </span>
       }
       up={UP}
       context={<Around run={run} />}

@@ -20,13 +20,16 @@ export default function Settings({ params }: PageProps) {
   const chosen = shown.find((section) => section.value === params.section) ?? SECTIONS[0];
   const Part = chosen.part;
   return (
-    <Page title="Settings" verdict={`Settings: ${chosen.label.toLowerCase()}`}>
-      <Tabs
-        label="Sections"
-        value={chosen.value}
-        tabs={shown.map(({ value, label }) => ({ value, label, href: `/settings/${value}` }))}
+    <Page title="Settings">
+      <Part
+        tabs={
+          <Tabs
+            label="Sections"
+            value={chosen.value}
+            tabs={shown.map(({ value, label }) => ({ value, label, href: `/settings/${value}` }))}
+          />
+        }
       />
-      <Part />
     </Page>
   );
 }

@@ -40,7 +40,7 @@ export default function Workers() {
 
 function NoWorkers() {
   return (
-    <Empty title="No worker is at work">
+    <Empty title="Start a worker">
       <span>Executions wait until a worker of their app starts.</span>
       <CopyCommand command="rota worker MODULE:APP" />
     </Empty>

@@ -17,7 +17,7 @@ from rota.api import problem
 from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.resources.pages import HTML, SECURITY
-from rota.api.route import Access, NoQuery, Route
+from rota.api.route import Access, Handler, NoQuery, Route
 
 NONCE = "ROTA_NONCE"
 """What the build writes where the nonce of an answer belongs."""
@@ -60,6 +60,11 @@ async def page(call: Call, query: NoQuery) -> Answer:
     return Answer(body=found.replace(NONCE.encode(), nonce.encode()), media=HTML, headers=headers)
 
 
+async def unknown(call: Call, query: NoQuery) -> Answer:
+    """The page itself says that there is nothing at this address."""
+    return msgspec.structs.replace(await page(call, query), status=404)
+
+
 async def file(call: Call, query: NoQuery) -> Answer:
     """The name of a file has a hash of its content, so a browser may keep it for good."""
     name = call.path["file"]
@@ -96,19 +101,20 @@ def _content(name: str) -> bytes | None:
     return found.read_bytes() if found.is_file() else None
 
 
-def _route(path: str) -> Route:
+def _route(path: str, handler: Handler = page) -> Route:
     return Route(
         method="GET",
         path=path,
         base="",
         needs=Access.OPEN,
-        handler=page,
+        handler=handler,
         summary="The dashboard.",
         media=("text/html",),
         is_page=True,
     )
 
 
+UNKNOWN = _route("", unknown)
 ROUTES = [
     *(_route(address.path) for address in addresses()),
     Route(

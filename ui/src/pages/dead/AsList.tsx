@@ -22,7 +22,7 @@ export function AsList({ filter }: { filter: ExecutionFilter }) {
   const list = useApi("/executions", { query }, { live: ["pulse"], everyMs: 2000 });
   const newest = list.isPlaceholderData ? undefined : list.data?.items;
   const { rows, fresh, show } = useFrozen(JSON.stringify(query), newest, query);
-  const selection = useSelection(rows, (row) => row.executionId ?? "");
+  const selection = useSelection("dead letters", rows, (row) => row.executionId ?? "");
   const search = listAddress(filter).split("?")[1] ?? "";
   const turn = (to: string | null | undefined) => (to ? () => url.set({ cursor: to }) : undefined);
   return (

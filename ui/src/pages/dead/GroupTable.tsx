@@ -10,7 +10,7 @@ import { Icon } from "../../components/Icon";
 import { Time } from "../../components/Time";
 import { useApi } from "../../hooks/useApi";
 import { useKeys } from "../../hooks/useKeys";
-import { useIsPhone, useIsTight } from "../../hooks/useMedia";
+import { useIsNarrow, useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { useSelection } from "../../hooks/useSelection";
 import { useUrlState } from "../../hooks/useUrlState";
 import { capped, count, plural } from "../../lib/format";
@@ -34,7 +34,8 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
   const url = useUrlState();
   const isPhone = useIsPhone();
   const isTight = useIsTight();
-  const selection = useSelection(groups, keyOf);
+  const isNarrow = useIsNarrow();
+  const selection = useSelection("errors", groups, keyOf);
   const [asked, setAsked] = useState<Asked | null>(null);
   const opened = url.one("group");
   const toggle = (group: ErrorGroup) =>
@@ -55,6 +56,7 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
     group,
     isOpen: keyOf(group) === opened,
     isTight,
+    isNarrow,
     isSelected: selection.has(group),
     onToggle: () => toggle(group),
     onSelect: (isRange: boolean) => selection.toggle(group, isRange),
@@ -66,44 +68,42 @@ export function GroupTable({ groups, jobs }: { groups: readonly ErrorGroup[]; jo
       {isPhone ? (
         groups.map((group) => <Card key={keyOf(group)} {...shared(group)} />)
       ) : (
-        <div className={css.scroll}>
-          <table className={css.table}>
-            <caption className="unseen">Dead letters by error, largest groups first</caption>
-            <thead>
-              <tr>
-                <th style={{ width: 34 }}>
-                  <Check
-                    isBare
-                    label="Select all errors"
-                    isOn={selection.isAll(groups)}
-                    isHalf={selection.count > 0 && !selection.isAll(groups)}
-                    onChange={(isOn) => (isOn ? selection.setAll(groups) : selection.clear())}
-                  />
-                </th>
-                <th style={{ width: 24, padding: 0 }}>
-                  <span className="unseen">open</span>
-                </th>
-                <th className="num" style={{ width: 64 }}>
-                  letters
-                </th>
-                <th>error, numbers and ids masked</th>
-                <th style={{ width: isTight ? 170 : 230 }}>job and place</th>
-                {!isTight && <th style={{ width: 136 }}>since first</th>}
-                <th className="num" style={{ width: 132 }}>
-                  seen
-                </th>
-                <th style={{ width: 172 }}>
-                  <span className="unseen">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {groups.map((group) => (
-                <GroupRows key={keyOf(group)} {...shared(group)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <table className={css.table}>
+          <caption className="unseen">Dead letters by error, largest groups first</caption>
+          <thead>
+            <tr>
+              <th style={{ width: 34 }}>
+                <Check
+                  isBare
+                  label="Select all errors"
+                  isOn={selection.isAll(groups)}
+                  isHalf={selection.count > 0 && !selection.isAll(groups)}
+                  onChange={(isOn) => (isOn ? selection.setAll(groups) : selection.clear())}
+                />
+              </th>
+              <th style={{ width: 24, padding: 0 }}>
+                <span className="unseen">open</span>
+              </th>
+              <th className="num" style={{ width: 64 }}>
+                letters
+              </th>
+              <th>error, numbers and ids masked</th>
+              <th style={{ width: isNarrow ? 140 : isTight ? 170 : 230 }}>job and place</th>
+              {!isTight && <th style={{ width: 136 }}>since first</th>}
+              <th className="num" style={{ width: isNarrow ? 104 : 132 }}>
+                seen
+              </th>
+              <th style={{ width: isNarrow ? 96 : 172 }}>
+                <span className="unseen">actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map((group) => (
+              <GroupRows key={keyOf(group)} {...shared(group)} />
+            ))}
+          </tbody>
+        </table>
       )}
       <PickedBar picked={picked} letters={letters} onAsk={ask} onClear={selection.clear} />
       {asked !== null && (
@@ -147,6 +147,7 @@ interface GroupProps {
   group: ErrorGroup;
   isOpen: boolean;
   isTight: boolean;
+  isNarrow: boolean;
   isSelected: boolean;
   onToggle: () => void;
   onSelect: (isRange: boolean) => void;
@@ -154,7 +155,8 @@ interface GroupProps {
   members: ReactNode;
 }
 
-function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onAsk, members }: GroupProps) {
+function GroupRows(props: GroupProps) {
+  const { group, isOpen, isTight, isNarrow, isSelected, onToggle, onSelect, onAsk, members } = props;
   return (
     <>
       <tr className={isOpen || isSelected ? css.on : ""}>
@@ -174,10 +176,10 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
         </td>
         <td className={`num ${css.count}`}>{capped(group.count, group.isCapped)}</td>
         <td>
-          <div className="el">
-            <button type="button" className={css.name} onClick={onToggle}>
+          <div className="row" style={{ gap: 6 }}>
+            <button type="button" className={`${css.name} el`} title={titleOf(group)} onClick={onToggle}>
               {titleOf(group)}
-            </button>{" "}
+            </button>
             <Age group={group} />
           </div>
           <div className="el mono d2" title={messageOf(group)}>
@@ -201,12 +203,12 @@ function GroupRows({ group, isOpen, isTight, isSelected, onToggle, onSelect, onA
           </div>
         </td>
         <td className="num">
-          <GroupActions group={group} isOpen={isOpen} onAsk={onAsk} />
+          <GroupActions group={group} isOpen={isOpen} isStacked={isNarrow} onAsk={onAsk} />
         </td>
       </tr>
       {isOpen && (
         <tr className={css.members}>
-          <td colSpan={8}>{members}</td>
+          <td colSpan={isTight ? 7 : 8}>{members}</td>
         </tr>
       )}
     </>
@@ -247,11 +249,13 @@ function Trend({ group }: { group: ErrorGroup }) {
 interface ActionsProps {
   group: ErrorGroup;
   isOpen: boolean;
+  // One button below the other, where the row has no room for both.
+  isStacked?: boolean;
   onAsk: (verb: Verb) => void;
 }
 
 // Replay is what to do next only if the version in force does not have the error.
-function GroupActions({ group, isOpen, onAsk }: ActionsProps) {
+function GroupActions({ group, isOpen, isStacked = false, onAsk }: ActionsProps) {
   const may = useMay();
   const found = useApi(
     "/errors/{fingerprint}",
@@ -261,7 +265,7 @@ function GroupActions({ group, isOpen, onAsk }: ActionsProps) {
   const isPrimary = isOpen && (group.fingerprint === null || found.data?.rollBack === null);
   if (!may("operate")) return null;
   return (
-    <span className="row" style={{ gap: 4, justifyContent: "flex-end" }}>
+    <span className={isStacked ? css.stacked : css.actions}>
       <Button isSmall kind={isPrimary ? "primary" : "plain"} onClick={() => onAsk("replay")}>
         Replay…
       </Button>
@@ -272,11 +276,12 @@ function GroupActions({ group, isOpen, onAsk }: ActionsProps) {
   );
 }
 
-function Card({ group, isOpen, onToggle, onAsk, members }: GroupProps) {
+function Card({ group, isOpen, isSelected, onToggle, onSelect, onAsk, members }: GroupProps) {
   return (
     <>
       <div className={css.card}>
         <div className="row">
+          <Check isBare label="Select the error" isOn={isSelected} onChange={(_, isRange) => onSelect(isRange)} />
           <span className={css.count}>{capped(group.count, group.isCapped)}</span>
           <button type="button" className={`${css.name} gr el`} style={{ textAlign: "left" }} onClick={onToggle}>
             {titleOf(group)}

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { change } from "../../api/client";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { TextArea, TextField } from "../../components/Field";
 import { useAction } from "../../hooks/useAction";
 import type { Execution } from "./attempt";
@@ -54,12 +54,12 @@ export function ChangesDialog({ execution, onClose }: { execution: Execution; on
           error={isLevel ? null : "a whole number from -100 to 100"}
         />
         {replay.problem !== null && flaw === undefined && <p className="sm c-failed">{replay.problem.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose}>Keep it</Button>
           <Button kind="primary" type="submit" disabled={replay.isBusy || parsed.error !== null || !isLevel}>
             Replay 1
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

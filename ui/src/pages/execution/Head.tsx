@@ -27,8 +27,10 @@ export function Head({ execution, isDead, actions, children }: Props) {
           <span className={css.job} title={execution.job}>
             {execution.job}
           </span>
-          <Id id={execution.executionId} />
-          <CopyButton text={execution.executionId} label="Copy the id" />
+          <span className="row nw" style={{ gap: 8 }}>
+            <Id id={execution.executionId} />
+            <CopyButton text={execution.executionId} label="Copy the id" />
+          </span>
           {isDead && <Tag>dead letter</Tag>}
           {!hasEnded(execution.status) && execution.status !== "running" && (
             <span className="sm d2 nw">

@@ -9,6 +9,13 @@ import { NearestWorkers } from "./NearestWorkers";
 import { Remedies } from "./Remedies";
 import { type LadderRung, rungsOf } from "./rungs";
 
+const LOOKS: Record<string, "paused" | "waits"> = {
+  due: "waits",
+  job_paused: "paused",
+  queue_paused: "paused",
+  run_paused: "paused",
+};
+
 // Why it is not running: the checks that a claim makes, with the evidence for the failing one and what to do.
 export function Ladder({ execution }: { execution: Execution }) {
   const checks = execution.why?.checks ?? [];
@@ -16,6 +23,7 @@ export function Ladder({ execution }: { execution: Execution }) {
   const rungs = rungsOf(checks).map((rung) => ({
     code: rung.check.code,
     holds: rung.holds,
+    look: LOOKS[rung.check.code],
     title: rung.title,
     text: <Found rung={rung} execution={execution} />,
     evidence: rung.holds === false ? <Evidence rung={rung} execution={execution} /> : undefined,

@@ -13,7 +13,7 @@ type View = "own" | "all" | "raw";
 // Class and message first; own frames open, those of libraries folded by package.
 export function Traceback({ title, error }: { title: string; error: ErrorText }) {
   const url = useUrlState();
-  const sections = sectionsOf(error.traceback);
+  const sections = sectionsOf(error.traceback, error.source);
   const total = sections.reduce((sum, section) => sum + section.frames.length, 0);
   const asked = url.one("frames");
   const view: View = asked === "all" || asked === "raw" ? asked : "own";
@@ -99,12 +99,12 @@ function FrameView({ frame }: { frame: Frame }) {
         <span className="d2">{shortFile(frame.file)}:</span>
         {frame.line} in <b>{frame.name}</b>
       </div>
-      {frame.source !== "" && (
-        <div className={frame.library === null ? css.hit : css.source}>
-          <span className="d3">{frame.line}</span>
-          <span>{frame.source}</span>
+      {frame.source.map(({ line, text }) => (
+        <div key={line} className={frame.library === null && line === frame.line ? css.hit : css.source}>
+          <span className="d3">{line}</span>
+          <span>{text}</span>
         </div>
-      )}
+      ))}
     </div>
   );
 }

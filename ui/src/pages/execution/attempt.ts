@@ -20,6 +20,15 @@ export interface ErrorText {
   type: string;
   message: string;
   traceback: string;
+  // The lines around frames of own code; first is the number of the first of them.
+  source: readonly Excerpt[];
+}
+
+export interface Excerpt {
+  file: string;
+  line: number;
+  first: number;
+  lines: readonly string[];
 }
 
 // Oldest first, with the one that runs at the end.
@@ -53,8 +62,13 @@ export function attemptsOf(execution: Execution, ended: readonly EndedAttempt[])
 
 export function errorOf(value: unknown): ErrorText | null {
   if (typeof value !== "object" || value === null) return null;
-  const { type, message, traceback } = value as Record<string, unknown>;
-  return { type: textOf(type), message: textOf(message), traceback: textOf(traceback) };
+  const { type, message, traceback, source } = value as Record<string, unknown>;
+  return {
+    type: textOf(type),
+    message: textOf(message),
+    traceback: textOf(traceback),
+    source: Array.isArray(source) ? source : [],
+  };
 }
 
 function textOf(value: unknown): string {

@@ -1,12 +1,20 @@
-// A Python traceback as text, taken apart: frames with their source line, and whose code each one is.
+// A Python traceback as text, taken apart: frames with their source, and whose code each one is.
+
+import type { Excerpt } from "./attempt";
 
 export interface Frame {
   file: string;
   line: number;
   name: string;
-  source: string;
+  // The line itself, and where they are known those around it.
+  source: readonly SourceLine[];
   // The package that it belongs to; null for the user's own code.
   library: string | null;
+}
+
+export interface SourceLine {
+  line: number;
+  text: string;
 }
 
 export interface Section {
@@ -20,7 +28,7 @@ export interface Section {
 const FRAME = /^ {2}File "(.*)", line (\d+), in (.*)$/;
 const LINK = /^(During handling of the above exception|The above exception was the direct cause)/;
 
-export function sectionsOf(text: string): Section[] {
+export function sectionsOf(text: string, excerpts: readonly Excerpt[]): Section[] {
   const sections: Section[] = [{ frames: [], link: null, error: null }];
   let isAfterFrame = false;
   for (const line of text.split("\n")) {
@@ -29,20 +37,31 @@ export function sectionsOf(text: string): Section[] {
     const found = FRAME.exec(line);
     if (found !== null) {
       const [, file = "", number = "0", name = ""] = found;
-      current.frames.push({ file, line: Number(number), name, source: "", library: libraryOf(file) });
+      const source = around(excerpts, file, Number(number));
+      current.frames.push({ file, line: Number(number), name, source, library: libraryOf(file) });
       isAfterFrame = true;
     } else if (LINK.test(line)) {
       sections.push({ frames: [], link: line, error: null });
       isAfterFrame = false;
     } else if (isAfterFrame && line.startsWith("    ")) {
       const frame = current.frames.at(-1);
-      if (frame !== undefined && frame.source === "" && !/^[\s^~]+$/.test(line)) frame.source = line.trim();
+      if (frame !== undefined && frame.source.length === 0 && !/^[\s^~]+$/.test(line))
+        frame.source = [{ line: frame.line, text: line.trim() }];
     } else if (line.trim() !== "" && !line.startsWith("Traceback ") && !line.startsWith("  ")) {
       current.error = current.error === null ? line : `${current.error}\n${line}`;
       isAfterFrame = false;
     }
   }
   return sections.filter((section) => section.frames.length > 0 || section.error !== null);
+}
+
+// Without the indentation that all of the lines have.
+function around(excerpts: readonly Excerpt[], file: string, line: number): SourceLine[] {
+  const found = excerpts.find((one) => one.file === file && one.line === line);
+  if (found === undefined) return [];
+  const filled = found.lines.filter((text) => text.trim() !== "");
+  const indent = Math.min(...filled.map((text) => text.length - text.trimStart().length));
+  return found.lines.map((text, index) => ({ line: found.first + index, text: text.slice(indent) }));
 }
 
 const INSTALLED = /\/(?:site|dist)-packages\/([^/]+)/;

@@ -13,16 +13,17 @@ interface Props {
   href: (id: string) => string;
   selection?: Selection<ExecutionItem>;
   before?: ReactNode;
+  isOfOneJob?: boolean;
 }
 
-export function ExecutionTable({ rows, href, selection, before }: Props) {
+export function ExecutionTable({ rows, href, selection, before, isOfOneJob = false }: Props) {
   const now = useNow();
   const names = useSignal(chosen);
   const isTight = useIsTight();
   return (
     <DataTable
       caption="Executions, newest first"
-      columns={columnsOf(names, now, href, isTight)}
+      columns={columnsOf(names, { now, href, isTight, isOfOneJob })}
       rows={rows}
       rowKey={(row) => row.executionId ?? ""}
       href={(row) => href(row.executionId ?? "")}

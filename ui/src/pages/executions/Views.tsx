@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { TextField } from "../../components/Field";
 import { MoreMenu } from "../../components/MoreMenu";
 import { useUrlState } from "../../hooks/useUrlState";
@@ -73,12 +73,12 @@ function SaveView({ taken, onSave, onClose }: SaveProps) {
         <p className="d2">The filters and the time range are kept under a name, in this browser.</p>
         <TextField label="name" value={name} onChange={setName} maxLength={60} data-autofocus />
         {isTaken && <p className="sm d3">A view of this name is there; it is replaced.</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose}>Keep it unsaved</Button>
           <Button kind="primary" type="submit" disabled={name.trim() === ""}>
             Save view
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

@@ -24,20 +24,26 @@ export const CHOOSABLE: readonly Choosable[] = [...SHOWN, ...MORE];
 // The columns that a reader chose, as names with commas.
 export const chosen = stored<string>("rota.columns", SHOWN.join(","));
 
+interface Setting {
+  now: number;
+  href: (id: string) => string;
+  isTight: boolean;
+  // The job is the same in every row and left out: its arguments lead to the execution.
+  isOfOneJob: boolean;
+}
+
 // Without room the id gives way: it is on the page of the execution.
-export function columnsOf(names: string, now: number, href: (id: string) => string, isTight: boolean): Cell[] {
+export function columnsOf(names: string, { now, href, isTight, isOfOneJob }: Setting): Cell[] {
   const wanted = new Set(names.split(","));
   const all: (Cell & { name?: Choosable })[] = [
     { key: "state", head: "state", width: 112, cell: (row) => <StateChip status={row.status ?? ""} /> },
-    { key: "job", head: "job", width: "11%", cell: (row) => <JobLink row={row} href={href} /> },
+    { key: "job", head: "job", width: isTight ? 116 : "11%", cell: (row) => <JobLink row={row} href={href} /> },
     {
       key: "arguments",
       name: "arguments",
       head: "arguments",
-      width: "15%",
-      cell: (row) => (
-        <span className="mono d2">{argumentsInLine(row.arguments as Record<string, unknown> | null)}</span>
-      ),
+      width: isOfOneJob ? "26%" : isTight ? "17%" : "18%",
+      cell: (row) => <Arguments row={row} href={isOfOneJob ? href : undefined} />,
     },
     { key: "why", head: "reason and error", cell: (row) => <Reason row={row} href={href} /> },
     { key: "queue", name: "queue", head: "queue", width: 110, cell: (row) => <Place kind="queues" name={row.queue} /> },
@@ -94,7 +100,27 @@ export function columnsOf(names: string, now: number, href: (id: string) => stri
       cell: (row) => <Id id={row.executionId ?? ""} href={href(row.executionId ?? "")} />,
     },
   ];
-  return all.filter(({ key, name }) => (name === undefined || wanted.has(name)) && !(isTight && key === "id"));
+  const isShown = ({ key, name }: (typeof all)[number]) => {
+    if (isOfOneJob && key === "job") return false;
+    if (isOfOneJob && key === "arguments") return true;
+    return (name === undefined || wanted.has(name)) && !(isTight && key === "id");
+  };
+  return all.filter(isShown);
+}
+
+function Arguments({ row, href }: { row: ExecutionItem; href?: (id: string) => string }) {
+  const text = argumentsInLine(row.arguments as Record<string, unknown> | null);
+  if (href === undefined)
+    return (
+      <span className="mono d2" title={text}>
+        {text}
+      </span>
+    );
+  return (
+    <Link href={href(row.executionId ?? "")} className="mono d2" title={text}>
+      {text}
+    </Link>
+  );
 }
 
 function JobLink({ row, href }: { row: ExecutionItem; href: (id: string) => string }) {

@@ -15,7 +15,7 @@ interface Props {
 
 // A box of one size: icon, name, one line.
 export function Node({ node, place, isChosen, isFar, onSelect }: Props) {
-  const colour = node.isDashed ? "line-2" : markOf(node.status).colour;
+  const colour = node.isDashed ? "edge" : markOf(node.status).colour;
   const classes = [
     css.node,
     node.isDashed ? css.dashed : "",

@@ -7,6 +7,7 @@ import { useUrlState } from "../../hooks/useUrlState";
 import { count } from "../../lib/format";
 import { FIELDS } from "../executions/columns";
 import { ExecutionTable } from "../executions/ExecutionTable";
+import { addressOf } from "../executions/filter";
 import type { Job } from "./useRuns";
 
 export function ExecutionsTab({ job }: { job: Job }) {
@@ -15,13 +16,13 @@ export function ExecutionsTab({ job }: { job: Job }) {
   const query = { job: [job.name], app: [job.app], limit: 50, fields: FIELDS, ...(cursor === null ? {} : { cursor }) };
   const list = useApi("/executions", { query }, { live: ["pulse"], everyMs: 2000 });
   const turn = (to: string | null | undefined) => (to ? () => url.set({ cursor: to }) : undefined);
-  const address = `/executions?job=${encodeURIComponent(job.name)}&app=${encodeURIComponent(job.app)}&since=all`;
+  const search = `job=${encodeURIComponent(job.name)}&app=${encodeURIComponent(job.app)}&since=all`;
   return (
     <Panel
       title="Executions"
       isFlush
       right={
-        <ButtonLink isSmall href={address}>
+        <ButtonLink isSmall href={`/executions?${search}`}>
           Filter and act on many
         </ButtonLink>
       }
@@ -34,7 +35,7 @@ export function ExecutionsTab({ job }: { job: Job }) {
             </Empty>
           ) : (
             <>
-              <ExecutionTable rows={items} href={(id) => `/executions/${id}?job=${encodeURIComponent(job.name)}`} />
+              <ExecutionTable rows={items} href={(id) => addressOf(id, search)} isOfOneJob />
               <Pager newer={turn(previousCursor)} older={turn(nextCursor)}>
                 {count(items.length)} shown
               </Pager>

@@ -4,7 +4,7 @@ import { change } from "../../api/client";
 import { type Problem, problemOf } from "../../api/problem";
 import type { JobForm } from "../../api/schema";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { ChoiceField, TextArea, TextField } from "../../components/Field";
 import { Loaded } from "../../components/States";
 import { useAction } from "../../hooks/useAction";
@@ -65,7 +65,7 @@ function Form({ job, form, onClose }: { job: Job; form: JobForm; onClose: () => 
     <form className="col" onSubmit={(event) => void submit(event)}>
       {parameters.length === 0 && <p className="d2">It takes no arguments.</p>}
       {last !== null && parameters.length > 0 && (
-        <div className="row">
+        <div className="row wrap">
           <Button isSmall onClick={() => setTyped(typedFrom(parameters, last))}>
             Take the arguments of the last run
           </Button>
@@ -92,7 +92,7 @@ function Form({ job, form, onClose }: { job: Job; form: JobForm; onClose: () => 
           {others[0]?.detail ?? problem.message}
         </p>
       )}
-      <div className="row" style={{ justifyContent: "flex-end" }}>
+      <FormFoot>
         <span className="sm d3 gr" role="status">
           {checked === "good" && "The server accepts these arguments."}
         </span>
@@ -100,7 +100,7 @@ function Form({ job, form, onClose }: { job: Job; form: JobForm; onClose: () => 
         <Button kind="primary" type="submit" icon="play" disabled={start.isBusy}>
           Run {job.name.length > 32 ? "it" : job.name}
         </Button>
-      </div>
+      </FormFoot>
     </form>
   );
 }

@@ -14,6 +14,12 @@ const WIDE = 760;
 // The letters keep their size, so a phone has a narrower picture, not a smaller one.
 const WIDE_ON_PHONE = 340;
 const TALL = 172;
+const LEAST_MS = 1000;
+// In seconds.
+const STEPS = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
+  21600, 43200,
+];
 const NEAR = 15;
 
 interface Props {
@@ -41,8 +47,11 @@ export function RunTimes({ runs, versions }: Props) {
     })
     .sort((a, b) => a.at - b.at);
   if (points.length === 0) return <p className="d3 sm">No run has started in this time.</p>;
-  const from = points[0]?.at ?? now;
-  const to = Math.max(from + 1000, points.at(-1)?.at ?? now);
+  const first = points[0]?.at ?? now;
+  const last = points.at(-1)?.at ?? now;
+  // One run alone, or many at once, stand in the middle.
+  const room = Math.max(0, LEAST_MS - (last - first)) / 2;
+  const [from, to] = [first - room, last + room];
   const most = niceTop(Math.max(...points.map((point) => point.took)));
   const x = (at: number) => box.left + 8 + ((at - from) / (to - from)) * (box.right - box.left - 24);
   const y = (took: number) => box.bottom - (took / most) * (box.bottom - box.top);
@@ -84,7 +93,7 @@ export function RunTimes({ runs, versions }: Props) {
           <Mark point={point} x={x(point.at)} y={y(point.took)} floor={box.bottom} />
         </g>
       ))}
-      {[0, 0.5, 1].map((part) => (
+      {momentsOf(from, to, zone, now).map(({ part, words }) => (
         <text
           key={part}
           x={x(from + (to - from) * part)}
@@ -92,7 +101,7 @@ export function RunTimes({ runs, versions }: Props) {
           textAnchor={part === 0 ? "start" : part === 1 ? "end" : "middle"}
           className={css.axis}
         >
-          {shortTime(new Date(from + (to - from) * part), zone, new Date(now))}
+          {words}
         </text>
       ))}
     </svg>
@@ -126,9 +135,19 @@ function bandOf(points: readonly Point[]): { at: number; low: number; high: numb
   });
 }
 
+// The top of an axis with four steps, each of which is a round number.
 function niceTop(most: number): number {
-  const unit = 10 ** Math.floor(Math.log10(Math.max(most, 1e-3)));
-  return ([1, 2, 4, 5, 8, 10].find((step) => step * unit >= most) ?? 10) * unit;
+  const days = Math.ceil(most / 4 / 86_400) * 86_400;
+  return 4 * (STEPS.find((step) => 4 * step >= most) ?? days);
+}
+
+// Start, middle and end; without those that would read as the one before.
+function momentsOf(from: number, to: number, zone: Zone, now: number): { part: number; words: string }[] {
+  const all = [0, 0.5, 1].map((part) => ({
+    part,
+    words: shortTime(new Date(from + (to - from) * part), zone, new Date(now)),
+  }));
+  return all.filter(({ words }, index) => words !== all[index - 1]?.words);
 }
 
 function titleOf({ run, took, at }: Point, zone: Zone, now: number): string {

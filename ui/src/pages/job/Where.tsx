@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import { Facts } from "../../components/Facts";
 import { Panel } from "../../components/Panel";
 import { duration, plural } from "../../lib/format";
+import { priorityWords } from "../execution/ExecutionFacts";
 import css from "./Job.module.css";
 import type { Job } from "./useRuns";
 
@@ -17,7 +18,7 @@ export function Where({ job }: { job: Job }) {
                 <Link href={`/queues/${encodeURIComponent(job.queue)}`} className="ln">
                   {job.queue}
                 </Link>
-                , priority {job.priority}
+                , priority {priorityWords(job.priority)}
               </>
             ),
             worker: workerWords(job),

@@ -11,18 +11,18 @@ import { addressOf, type JobRow, type Names, quantile, successOf, whenWords } fr
 
 const columnsOf = (names: Names, isTight: boolean): readonly Column<JobRow>[] => [
   { key: "state", head: "state", cell: (job) => <State job={job} />, width: 112 },
-  { key: "job", head: "job", cell: (job) => <Name job={job} />, width: "20%" },
+  { key: "job", head: "job", cell: (job) => <Name job={job} />, width: isTight ? 166 : "20%" },
   { key: "when", head: "runs", cell: (job) => <When job={job} names={names} /> },
   { key: "last", head: "last 20 outcomes", cell: (job) => <Outcomes of={job.lastOutcomes ?? []} />, width: 162 },
   {
     key: "took",
-    head: "run time, middle",
+    head: isTight ? "run time" : "run time, middle",
     cell: (job) => <Took job={job} hasTrend={!isTight} />,
     isNumber: true,
-    width: isTight ? 112 : 160,
+    width: isTight ? 92 : 160,
   },
-  { key: "success", head: "succeeded", cell: (job) => <Success job={job} />, isNumber: true, width: 84 },
-  { key: "next", head: "next", cell: (job) => <Time at={job.nextAt} />, isNumber: true, width: 110 },
+  { key: "success", head: "succeeded", cell: (job) => <Success job={job} />, isNumber: true, width: 78 },
+  { key: "next", head: "next", cell: (job) => <Time at={job.nextAt} />, isNumber: true, width: 112 },
 ];
 
 export function JobTable({ rows }: { rows: readonly JobRow[] }) {

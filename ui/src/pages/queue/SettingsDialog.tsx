@@ -53,7 +53,8 @@ export function SettingsDialog({ name, policy, maxDepth, onClose }: Props) {
       />
       <TextField
         label="at most"
-        hint="so many may wait; empty for any number. Further ones are refused."
+        placeholder="any number may wait"
+        hint="So many may wait; further ones are refused."
         inputMode="numeric"
         value={most}
         onChange={setMost}

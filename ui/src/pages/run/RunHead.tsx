@@ -1,5 +1,6 @@
 import { Link } from "wouter";
 import { Bar } from "../../components/Bar";
+import { CopyButton } from "../../components/CopyButton";
 import { Tag } from "../../components/Facts";
 import { Id } from "../../components/Id";
 import { Callout } from "../../components/Panel";
@@ -45,7 +46,10 @@ export function RunHead({ run, steps, forecast, verdict, now }: Props) {
               {words}
             </span>
           )}
-          <Id id={run.runId} hasCopy />
+          <span className="row nw" style={{ gap: 8 }}>
+            <Id id={run.runId} />
+            <CopyButton text={run.runId} label="Copy the id" />
+          </span>
           <Tag>version {run.version}</Tag>
         </div>
         {!isPhone && <RunActions run={run} steps={steps} />}

@@ -17,6 +17,8 @@ import { statusOf, titleOf } from "./words";
 
 const ROW = 26;
 const FEW_ITEMS = 3;
+// A label this near to the left edge begins there, because half of it would be cut off.
+const EDGE = 0.03;
 
 interface Props {
   run: Run;
@@ -97,7 +99,12 @@ function Axis({ scale, now }: { scale: Scale; now: number | null }) {
         <g key={tick.at}>
           <line x1={x(tick.at)} x2={x(tick.at)} y1={24} y2="100%" stroke="var(--line)" />
           {hasRoom(scale, tick.at, now) && (
-            <text x={x(tick.at)} y={16} className={css.tick} textAnchor={tick.at === scale.from ? "start" : "middle"}>
+            <text
+              x={x(tick.at)}
+              y={16}
+              className={css.tick}
+              textAnchor={share(scale, tick.at) < (scale.isPhone ? 3 : 1) * EDGE ? "start" : "middle"}
+            >
               {tick.label}
             </text>
           )}
@@ -122,8 +129,8 @@ function Axis({ scale, now }: { scale: Scale; now: number | null }) {
 function hasRoom(scale: Scale, at: number, now: number | null): boolean {
   const place = share(scale, at);
   return (
-    place < (scale.isPhone ? 0.85 : 0.97) &&
-    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.05))
+    place < (scale.isPhone ? 0.85 : 0.95) &&
+    (now === null || Math.abs(place - share(scale, now)) > (scale.isPhone ? 0.16 : 0.07))
   );
 }
 

@@ -2,7 +2,7 @@ import { type FormEvent, useEffect, useState } from "react";
 import { problemOf } from "../../api/problem";
 import { useMay } from "../../api/session";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { TimeField } from "../../components/Field";
 import { useAction } from "../../hooks/useAction";
 import { serverNow } from "../../hooks/useNow";
@@ -59,12 +59,12 @@ function BackfillDialog({ schedule, range, onClose }: Props) {
         <TimeField label="to" value={to} onChange={setTo} />
         <p role="status">{wordsOf(looked, from !== null && to !== null)}</p>
         {start.problem && <p className="sm c-failed">{start.problem.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose}>Start none</Button>
           <Button kind="primary" type="submit" disabled={number === 0 || start.isBusy}>
             {number === 0 ? "Start" : `Start ${count(number)}`}
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

@@ -29,7 +29,9 @@ function unitOf(quarters: Quarters): string {
 export function Herd({ quarters: given }: { quarters: Quarters }) {
   const { zone } = useZone();
   const quarters = inBars(given);
-  const most = Math.max(1, ...quarters.map((quarter) => quarter.count));
+  const counts = quarters.map((quarter) => quarter.count);
+  const most = Math.max(1, ...counts);
+  const usual = counts.reduce((sum, one) => sum + one, 0) / Math.max(1, counts.length);
   const busiest = quarters.find((quarter) => quarter.count === most);
   const words = (at: string) => `${dayOf(new Date(at), zone)} ${clockTime(new Date(at), zone)}`;
   const label = busiest === undefined ? "no ticks" : `the most are ${count(most)}, at ${words(busiest.at)}`;
@@ -39,13 +41,19 @@ export function Herd({ quarters: given }: { quarters: Quarters }) {
         <span
           key={quarter.at}
           style={{
-            opacity: quarter.count === 0 ? 0.04 : 0.12 + 0.88 * (quarter.count / most) ** 0.7,
+            opacity: inkOf(quarter.count, most, usual),
           }}
           title={`${words(quarter.at)}: ${plural(quarter.count, "tick")}`}
         />
       ))}
     </div>
   );
+}
+
+// Full ink only for a quarter that stands out: where all have the same number of ticks, no herd is seen.
+function inkOf(ticks: number, most: number, usual: number): number {
+  if (ticks === 0) return 0.04;
+  return 0.12 + 0.88 * (ticks / Math.max(most, 3 * usual)) ** 0.7;
 }
 
 // The schedules that lint found to start together: how many, and when they do so next.

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from "react";
 import { useMay } from "../../api/session";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { ChoiceField, TextArea, TextField } from "../../components/Field";
 import { useAction } from "../../hooks/useAction";
 import { useApi } from "../../hooks/useApi";
@@ -93,7 +93,7 @@ function ScheduleDialog({ onClose }: { onClose: () => void }) {
         />
         <ChoiceField
           label="overlap"
-          hint="if one still runs"
+          hint="if the run before has not ended"
           value={draft.overlap}
           options={OVERLAPS.map((value) => ({ value, label: value.replaceAll("_", " ") }))}
           onChange={(overlap) => put({ overlap })}
@@ -101,7 +101,7 @@ function ScheduleDialog({ onClose }: { onClose: () => void }) {
         />
         <ChoiceField
           label="catch up"
-          hint="missed ticks"
+          hint="ticks that were missed while no worker ran"
           value={draft.catchUp}
           options={CATCH_UPS.map((value) => ({ value, label: value }))}
           onChange={(catchUp) => put({ catchUp })}
@@ -109,7 +109,7 @@ function ScheduleDialog({ onClose }: { onClose: () => void }) {
         />
         <TextArea
           label="arguments"
-          hint="JSON"
+          hint="as JSON"
           rows={2}
           value={draft.arguments}
           onChange={(text) => put({ arguments: text })}
@@ -117,12 +117,12 @@ function ScheduleDialog({ onClose }: { onClose: () => void }) {
         />
         <Preview checked={checked} />
         {create.problem && <p className="sm c-failed">{create.problem.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose}>Make none</Button>
           <Button kind="primary" type="submit" disabled={checked.preview === null || create.isBusy}>
             Make the schedule
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

@@ -31,12 +31,12 @@ export function ScheduleTable({ schedules, ticks, range, herd, warningsOf, chose
     <Name schedule={schedule} href={href(schedule)} warnings={warningsOf(schedule)} />
   );
   const columns: Column<Schedule>[] = [
-    { key: "schedule", head: "schedule", cell: name, width: range.span === "list" ? "17%" : 150 },
+    { key: "schedule", head: "schedule", cell: name, width: range.span === "list" ? "14%" : 140 },
     {
       key: "when",
       head: "when",
       cell: (schedule) => <When schedule={schedule} />,
-      width: range.span === "list" ? undefined : 200,
+      width: range.span === "list" ? undefined : 214,
     },
     {
       key: "last",
@@ -88,7 +88,7 @@ function stripColumn(range: Range, of: (schedule: Schedule) => readonly Tick[]):
 
 const LISTED: readonly Column<Schedule>[] = [
   { key: "at", head: "next tick", cell: (schedule) => <Time at={schedule.nextAt} />, width: 110 },
-  { key: "job", head: "job", cell: (schedule) => <JobLink schedule={schedule} />, width: 150 },
+  { key: "job", head: "job", cell: (schedule) => <JobLink schedule={schedule} />, width: 130 },
   { key: "tz", head: "zone", cell: (schedule) => <span className="d2">{schedule.tz}</span>, width: 120 },
   {
     key: "overlap",

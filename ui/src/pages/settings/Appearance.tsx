@@ -6,17 +6,23 @@ import { useZone } from "../../hooks/useZone";
 import { useSignal } from "../../lib/signal";
 import { THEMES, theme } from "../../lib/theme";
 import { zone } from "../../lib/zone";
+import { Section, type SectionProps } from "./Section";
 
+const SHOWN = { system: "the theme of the system", light: "the light theme", dark: "the dark theme" };
 const WORDS = { system: "As the system", light: "Light", dark: "Dark" };
 
 // Kept in this browser.
-export function Appearance() {
+export function Appearance({ tabs }: SectionProps) {
   const chosen = useSignal(theme);
   const { zone: shown, label } = useZone();
   const { data: me } = useMe();
   return (
-    <div className="stack">
-      <Panel title="Appearance" note="kept in this browser">
+    <Section
+      tabs={tabs}
+      verdict={`This browser shows ${SHOWN[chosen]}, and times in ${shown === "UTC" ? "UTC" : label}`}
+      support="Both are kept in this browser. Times in forms are of the same zone."
+    >
+      <Panel title="Appearance">
         <Facts
           of={{
             theme: (
@@ -55,6 +61,6 @@ export function Appearance() {
           />
         </Panel>
       )}
-    </div>
+    </Section>
   );
 }

@@ -11,6 +11,7 @@ import { useUrlState } from "../../hooks/useUrlState";
 import { plural } from "../../lib/format";
 import { AuditChange } from "./AuditChange";
 import { AuditEntry } from "./AuditEntry";
+import { Section, type SectionProps } from "./Section";
 
 type Entry = Item<"/audit">;
 
@@ -32,7 +33,7 @@ const columnsOf = (href: (entry: Entry) => string): readonly Column<Entry>[] => 
 ];
 
 // Who changed what. A row opens to show the values as a whole.
-export function Audit() {
+export function Audit({ tabs }: SectionProps) {
   const url = useUrlState();
   const href = (entry: Entry) => url.href({ entry: entry.auditId });
   const one = (name: string) => url.one(name) ?? undefined;
@@ -44,8 +45,13 @@ export function Audit() {
     cursor: one("cursor"),
   };
   const entries = useApi("/audit", { query }, { live: ["changes"], everyMs: 2000 });
+  const isFiltered = FILTERS.some(({ name }) => url.one(name) !== null);
   return (
-    <div className="stack">
+    <Section
+      tabs={tabs}
+      verdict={entries.data && verdictOf(entries.data.items, isFiltered)}
+      support={entries.data && <Last of={entries.data.items} />}
+    >
       <FilterTokens
         filters={FILTERS}
         values={{ actor: url.all("actor"), action: url.all("action"), subject: url.all("subject") }}
@@ -92,7 +98,22 @@ export function Audit() {
           </Panel>
         )}
       </Loaded>
-    </div>
+    </Section>
+  );
+}
+
+function verdictOf(entries: readonly Entry[], isFiltered: boolean): string {
+  const [last] = entries;
+  if (last === undefined) return isFiltered ? "No change matches" : "Nothing was changed yet";
+  return `${isFiltered ? "Last change that matches" : "Last change"}: ${last.action} of ${last.subject}`;
+}
+
+function Last({ of: [last] }: { of: readonly Entry[] }) {
+  if (last === undefined) return "Every change by a person or a program is listed here.";
+  return (
+    <>
+      by {last.actor}, <Time at={last.at} />
+    </>
   );
 }
 

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { change } from "../../api/client";
 import { useMe } from "../../api/session";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { ChoiceField, TextField } from "../../components/Field";
 import { useAction } from "../../hooks/useAction";
 import type { Secret } from "./Tokens";
@@ -53,15 +53,20 @@ export function CreateToken({ onMade, onClose }: { onMade: (made: Secret) => voi
       >
         <TextField label="name" hint="who or what uses it" value={name} onChange={setName} required data-autofocus />
         <ChoiceField label="role" value={role} options={ROLES} onChange={(value) => setRole(value as Role)} />
-        <TextField label="namespaces" hint="with commas; * for all" value={namespaces} onChange={setNamespaces} />
+        <TextField
+          label="namespaces"
+          hint="separated by commas; * for all"
+          value={namespaces}
+          onChange={setNamespaces}
+        />
         <ChoiceField label="expires after" value={life} options={LIVES} onChange={setLife} />
         {create.problem && <p className="sm c-failed">{create.problem.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose}>Make none</Button>
           <Button kind="primary" type="submit" disabled={create.isBusy || name === ""}>
             Make token
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { change } from "../../api/client";
 import type { Answer } from "../../api/types";
 import { Button } from "../../components/Button";
-import { Dialog } from "../../components/Dialog";
+import { Dialog, FormFoot } from "../../components/Dialog";
 import { TextField } from "../../components/Field";
 import { Loaded } from "../../components/States";
 import { useAction } from "../../hooks/useAction";
@@ -59,7 +59,7 @@ function Form({ detail, onClose }: { detail: Detail; onClose: () => void }) {
     >
       <TextField
         label="history kept"
-        hint="in days; empty: as the setting says"
+        placeholder="days; as the setting of the server says, if left empty"
         inputMode="decimal"
         value={days}
         onChange={setDays}
@@ -68,19 +68,19 @@ function Form({ detail, onClose }: { detail: Detail; onClose: () => void }) {
         <TextField
           key={key}
           label={LABELS[key]}
-          hint="empty: no limit"
+          placeholder="no limit"
           inputMode="decimal"
           value={quotas[key]}
           onChange={(value) => setQuotas({ ...quotas, [key]: value })}
         />
       ))}
       {save.problem && <p className="sm c-failed">{save.problem.message}</p>}
-      <div className="row" style={{ justifyContent: "flex-end" }}>
+      <FormFoot>
         <Button onClick={onClose}>Keep as it is</Button>
         <Button kind="primary" type="submit" disabled={save.isBusy}>
           Change {detail.name}
         </Button>
-      </div>
+      </FormFoot>
     </form>
   );
 }

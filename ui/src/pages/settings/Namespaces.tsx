@@ -6,47 +6,66 @@ import { type Column, DataTable } from "../../components/DataTable";
 import { Panel } from "../../components/Panel";
 import { Empty, Loaded } from "../../components/States";
 import { useApi } from "../../hooks/useApi";
-import { duration } from "../../lib/format";
+import { duration, plural } from "../../lib/format";
 import { NamespaceDialog } from "./NamespaceDialog";
+import { Section, type SectionProps } from "./Section";
 
 type Namespace = Item<"/namespaces">;
 
-export function Namespaces() {
+export function Namespaces({ tabs }: SectionProps) {
   const { data: me } = useMe();
   const isOfAll = me?.namespaces.includes("*") ?? false;
   const namespaces = useApi("/namespaces", { query: { limit: 200 } }, { live: ["changes"], enabled: isOfAll });
   const [open, setOpen] = useState<string | null>(null);
   if (!isOfAll)
     return (
-      <Panel title="Namespaces">
-        <Empty title="Your token is for one namespace">An admin of all namespaces (*) sees and changes them.</Empty>
-      </Panel>
+      <Section
+        tabs={tabs}
+        verdict={`Your token is of ${me?.namespaces.join(", ") ?? "one namespace"}`}
+        support="An admin of all namespaces (*) sees and changes them."
+      >
+        <Panel title="Namespaces">
+          <Empty title="Nothing to change with this token" />
+        </Panel>
+      </Section>
     );
   return (
-    <Loaded what="Namespaces" query={namespaces}>
-      {({ items }) => (
-        <Panel title="Namespaces" note="tenants with retention and quotas of their own" isFlush>
-          <DataTable
-            caption="Namespaces"
-            columns={columnsOf(setOpen)}
-            rows={items}
-            rowKey={(one) => one.name}
-            rowHeight={30}
-            phone={(one) => (
-              <div className="row">
-                <span className="gr el">{one.name}</span>
-                <span className="sm d2">{keptWords(one)}</span>
-                <Button isSmall onClick={() => setOpen(one.name)}>
-                  Change…
-                </Button>
-              </div>
-            )}
-          />
-          {open !== null && <NamespaceDialog name={open} onClose={() => setOpen(null)} />}
-        </Panel>
-      )}
-    </Loaded>
+    <Section
+      tabs={tabs}
+      verdict={namespaces.data && verdictOf(namespaces.data.items)}
+      support="A namespace has its own jobs, history, retention and quotas."
+    >
+      <Loaded what="Namespaces" query={namespaces}>
+        {({ items }) => (
+          <Panel title="Namespaces" isFlush>
+            <DataTable
+              caption="Namespaces"
+              columns={columnsOf(setOpen)}
+              rows={items}
+              rowKey={(one) => one.name}
+              rowHeight={30}
+              phone={(one) => (
+                <div className="row">
+                  <span className="gr el">{one.name}</span>
+                  <span className="sm d2">{keptWords(one)}</span>
+                  <Button isSmall onClick={() => setOpen(one.name)}>
+                    Change…
+                  </Button>
+                </div>
+              )}
+            />
+            {open !== null && <NamespaceDialog name={open} onClose={() => setOpen(null)} />}
+          </Panel>
+        )}
+      </Loaded>
+    </Section>
   );
+}
+
+function verdictOf(namespaces: readonly Namespace[]): string {
+  const limited = namespaces.filter((one) => Object.values(one.quotas).some((value) => value !== null)).length;
+  const quotas = limited === 0 ? "no quotas" : limited === namespaces.length ? "quotas" : `quotas on ${limited}`;
+  return `${plural(namespaces.length, "namespace")} with ${quotas}`;
 }
 
 function columnsOf(change: (name: string) => void): readonly Column<Namespace>[] {

@@ -28,8 +28,7 @@ function Support({ worker }: { worker: Worker }) {
   const offers = offersOf(worker);
   return (
     <>
-      App {worker.app}
-      {pool !== "default" && ` · pool ${pool}`}
+      App {worker.app} · {pool === "all" ? "all pools" : `pool ${pool}`}
       {offers !== "" && ` · offers ${offers}`} ·{" "}
       {isStopped(worker) ? (
         <>

@@ -12,7 +12,7 @@ import { Arguments, addressOf, type Execution, FIELDS, JobLink } from "./executi
 
 const COLUMNS: readonly Column<Execution>[] = [
   { key: "state", head: "state", cell: (one) => <StateChip status={one.status} />, width: 104 },
-  { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "26%" },
+  { key: "job", head: "job", cell: (one) => <JobLink execution={one} />, width: "20%" },
   { key: "arguments", head: "arguments", cell: (one) => <Arguments execution={one} /> },
   { key: "for", head: "runs for", cell: (one) => <Duration from={one.startedAt} />, isNumber: true, width: 88 },
   {

@@ -27,11 +27,11 @@ export function WorkerFacts({ worker }: { worker: Worker }) {
             ) : (
               <Names of={worker.queues} to={(name) => `/queues/${encodeURIComponent(name)}`} />
             ),
-          slots: `${worker.busy} of ${worker.slots} busy`,
+          slots: isStopped(worker) ? worker.slots : `${worker.busy} of ${worker.slots} busy`,
           memory: worker.memoryBytes === null || isStopped(worker) ? null : <Bytes value={worker.memoryBytes} />,
           host: worker.host,
           process: `${worker.pid}${worker.supervisor === null ? "" : `, of ${worker.supervisor}`}`,
-          processes: processes === null ? null : `${processes.live} of ${range}`,
+          processes: processes === null ? null : isStopped(worker) ? range : `${processes.live} of ${range}`,
           code: `Rota ${worker.version}${worker.deploy === null ? "" : `, deploy ${worker.deploy}`}`,
           started: <Time at={worker.startedAt} />,
           stopped: isStopped(worker) ? <Time at={worker.stoppedAt} /> : null,

@@ -102,7 +102,7 @@ function poolGroup(pool: string, live: readonly Worker[], lacking: number): Grou
   const slots = rows.reduce((sum, worker) => sum + worker.slots, 0);
   const name = (
     <>
-      <b>{pool === "default" ? "No pool" : pool === "all" ? "All pools" : `Pool ${pool}`}</b>{" "}
+      <b>{pool === "all" ? "All pools" : `Pool ${pool}`}</b>{" "}
       <span className="d3">{rows.length === 0 ? "no worker" : plural(rows.length, "worker")}</span>
     </>
   );

@@ -14,6 +14,9 @@ interface StateWords {
 // So many late heartbeats of the last 40 are trouble; one alone is not.
 const LEAST_LATE = 2;
 
+// The state says it already.
+const SAID = /^(can start no process for [^:]*|stands still): /;
+
 export function isStopped(worker: Worker): boolean {
   return worker.stoppedAt !== null;
 }
@@ -27,7 +30,7 @@ export function lateBeats(worker: Worker): number {
 export function troubleOf(worker: Worker): string | null {
   if (isStopped(worker)) return null;
   if (worker.isLost) return "its lease ran out";
-  if (worker.troubleText !== null) return worker.troubleText;
+  if (worker.troubleText !== null) return worker.troubleText.replace(SAID, "");
   const late = lateBeats(worker);
   if (late < LEAST_LATE) return null;
   return `${late} of the last ${worker.heartbeats.length} heartbeats were late: its machine or the database is overloaded`;

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { type Problem, problemOf } from "../../../api/problem";
 import { Button } from "../../../components/Button";
-import { Dialog } from "../../../components/Dialog";
+import { Dialog, FormFoot } from "../../../components/Dialog";
 import { Check } from "../../../components/Field";
 import { count } from "../../../lib/format";
 import css from "./BulkDialog.module.css";
@@ -96,7 +96,7 @@ export function BulkDialog({ verb, target, isDead = false, job, warning, onClose
         )}
         {isRateWrong && <p className="sm c-failed">The rate is a number above 0.</p>}
         {failure !== null && <p className="sm c-failed">{failure.message}</p>}
-        <div className="row" style={{ justifyContent: "flex-end" }}>
+        <FormFoot>
           <Button onClick={onClose} data-autofocus={warning === undefined ? undefined : true}>
             {WORDS[verb].keep}
           </Button>
@@ -108,7 +108,7 @@ export function BulkDialog({ verb, target, isDead = false, job, warning, onClose
           >
             {WORDS[verb].name} {number === undefined ? "…" : count(number)}
           </Button>
-        </div>
+        </FormFoot>
       </form>
     </Dialog>
   );
