@@ -15,7 +15,7 @@ define step
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test tests browser-tests prove lock bench soak clean
+.PHONY: help setup setup-run run check lint format types layers ui ui-check quick test compiled tests browser-tests prove lock bench soak clean
 
 # Without compiled files every process of a test run would compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,9 +61,13 @@ quick: setup ## the tests without processes and PostgreSQL, for the inner loop
 
 # mypy uses one core for half a minute, so the tests begin beside it.
 test: setup ## all checks, and all tests but the long proofs (ARGS="-k name")
-	@$(MAKE) --no-print-directory --jobs 4 lint format layers ui-check
+	@$(MAKE) --no-print-directory --jobs 5 compiled lint format layers ui-check
 	$(call step,test servers,scripts/test-servers)
 	@$(MAKE) --no-print-directory --jobs 3 types browser-tests tests
+
+# Otherwise each of the processes of `tests` would compile the same files again in a fresh checkout.
+compiled:
+	@$(PYTEST) --collect-only --quiet --ignore tests/browser >/dev/null || true
 
 tests:
 	$(call step,pytest,$(PYTEST) -n $(JOBS) --dist loadgroup -m "not prove" --ignore tests/browser $(ARGS))

@@ -102,6 +102,7 @@ def test_the_list_of_keys_has_those_of_the_rows(page: Page, shop: Shop) -> None:
     page.get_by_role("dialog").get_by_text("open the row").wait_for()
 
 
+@pytest.mark.prove
 def test_an_empty_system_says_the_next_step(page: Page, empty: Shop) -> None:
     page.goto(empty.url)
     page.get_by_text("Nothing has run here yet").wait_for()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Locked
 
 
+@pytest.mark.prove
 def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues")
     page.get_by_role("link", name="mail", exact=True).click()
@@ -35,6 +36,7 @@ def test_the_line_of_a_paused_queue_in_the_order_of_the_starts(page: Page, shop:
     page.wait_for_url("**/queues")
 
 
+@pytest.mark.prove
 def test_a_queue_whose_jobs_no_worker_can_run_says_so(page: Page, shop: Shop) -> None:
     page.goto(f"{shop.url}/queues")
     for name in ("video", "images"):

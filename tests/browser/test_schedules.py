@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
+@pytest.mark.prove
 def test_a_schedule_whose_ticks_overlap_is_found_and_explained(page: Page) -> None:
     page.goto("/schedules")
     page.get_by_text("1 schedule overlaps", exact=True).first.wait_for()
