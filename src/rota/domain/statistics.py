@@ -4,9 +4,9 @@ A transaction that creates or ends executions appends a `Delta` for each lane an
 `Tally` for each lane, minute, five minutes and hour. All of it is addition, so the result does not depend on the order,
 and a read that adds the deltas that are not folded yet gets the same numbers as a read after the fold.
 
-Times are kept as a histogram of 32 buckets, each twice as wide as the one before. Bucket 0 has the times below 64
-microseconds, bucket n those from 2**(n + 5) to 2**(n + 6), and bucket 31 those of 19 hours and more. A percentile is
-therefore right within a factor of two.
+Times are kept as a histogram of 125 buckets: four of 16 microseconds, then four for each doubling of the time, and a
+last one for 19 hours and more. A bucket is at most a quarter as wide as its lowest time, so a percentile is right
+within 25 %.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import msgspec
 
 from rota.domain.instant import MICROSECONDS
 
-BUCKETS = 32
-_FINEST_BITS = 6
+BUCKETS = 125
+FINEST = 16
+"""The width of the first buckets, in microseconds."""
 MINUTE_S, FIVE_MINUTES_S, HOUR_S = 60, 300, 3600
 STEPS_S = (MINUTE_S, FIVE_MINUTES_S, HOUR_S)
 """The rows of five minutes are for charts of a day, which would read five times as many rows of minutes."""
@@ -138,13 +139,16 @@ class Tally:
 
 def bucket(microseconds: int) -> int:
     """Which bucket a time falls into. A negative time, after a step of the clock, counts as none."""
-    return min(BUCKETS - 1, (max(0, microseconds) >> _FINEST_BITS).bit_length())
+    units = max(0, microseconds) // FINEST
+    doublings = max(0, units.bit_length() - 3)
+    return min(BUCKETS - 1, 4 * doublings + (units >> doublings))
 
 
 def bounds(number: int) -> tuple[int, int]:
     """The lowest time of this bucket, and of the next one. The last bucket has no end, but gets such a bound too."""
-    low = 0 if number == 0 else 1 << (number - 1 + _FINEST_BITS)
-    return low, 1 << (number + _FINEST_BITS)
+    doublings = max(0, number // 4 - 1)
+    low = number - 4 * doublings
+    return FINEST * (low << doublings), FINEST * (low + 1 << doublings)
 
 
 def histogram(times: Sequence[int]) -> Histogram:
