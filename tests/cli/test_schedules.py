@@ -94,7 +94,7 @@ def test_json_has_iso_times_and_the_whole_spec(shell: Shell, seed: Seed) -> None
     for name in ("decidedUntil", "nextAt", "createdAt", "updatedAt"):
         assert ISO.fullmatch(row[name]), name
     assert (row["app"], row["job"], row["origin"], row["held"]) == ("shop", "send", "run_time", [])
-    assert row["words"].startswith("every 1h")
+    assert row["words"].startswith("every 1 h")
     assert (row["every"], row["phase"], row["cron"], row["after"], row["at"]) == (3600.0, 60.0, None, None, None)
     assert (row["arguments"], row["queue"], row["overlap"]) == ({"to": "a"}, "mail", "queue_one")
     assert (row["catchUp"], row["tz"], row["start"], row["end"]) == ("last", "UTC", "2026-01-01T00:00:00Z", None)
