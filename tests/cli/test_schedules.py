@@ -77,7 +77,7 @@ def test_schedules_are_listed_with_their_next_run_in_words(shell: Shell, seed: S
     assert lines[0].endswith("LAST TICK  OUTCOME  LATE  LAST RUN")
     assert [line.split()[0] for line in lines[1:]] == ["other.late", "shop.backup", "shop.once", "shop.wait"]
     assert re.search(r"at 02:00\b.*, in Europe/Berlin  +in [\w ]+ +\d{4}-\d\d-\d\dT0[01]:00:00Z ", lines[2])
-    assert "10m after the end of the run before" in lines[4]
+    assert "10 m after the end of the run before" in lines[4]
     assert list(listed(shell, "--app", "shop")) == ["backup", "once", "wait"]
     assert listed(shell, "--app", "nobody") == {}
 
