@@ -48,7 +48,7 @@ function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean, isTight
     {
       key: "number",
       head: "#",
-      width: isTight ? 34 : 44,
+      width: 44,
       cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} />,
     },
     {
