@@ -77,7 +77,7 @@ def test_schedules_are_listed_with_their_next_run_in_words(shell: Shell, seed: S
     assert lines[0].endswith("LAST TICK  OUTCOME  LATE  LAST RUN")
     assert [line.split()[0] for line in lines[1:]] == ["other.late", "shop.backup", "shop.once", "shop.wait"]
     assert re.search(r"at 02:00\b.*, in Europe/Berlin  +in [\w ]+ +\d{4}-\d\d-\d\dT0[01]:00:00Z ", lines[2])
-    assert "10m after the end of the run before" in lines[4]
+    assert "10 m after the end of the run before" in lines[4]
     assert list(listed(shell, "--app", "shop")) == ["backup", "once", "wait"]
     assert listed(shell, "--app", "nobody") == {}
 
@@ -94,7 +94,7 @@ def test_json_has_iso_times_and_the_whole_spec(shell: Shell, seed: Seed) -> None
     for name in ("decidedUntil", "nextAt", "createdAt", "updatedAt"):
         assert ISO.fullmatch(row[name]), name
     assert (row["app"], row["job"], row["origin"], row["held"]) == ("shop", "send", "run_time", [])
-    assert row["words"].startswith("every 1h")
+    assert row["words"].startswith("every 1 h")
     assert (row["every"], row["phase"], row["cron"], row["after"], row["at"]) == (3600.0, 60.0, None, None, None)
     assert (row["arguments"], row["queue"], row["overlap"]) == ({"to": "a"}, "mail", "queue_one")
     assert (row["catchUp"], row["tz"], row["start"], row["end"]) == ("last", "UTC", "2026-01-01T00:00:00Z", None)

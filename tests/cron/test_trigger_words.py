@@ -113,14 +113,14 @@ WORDS = {
     "0 12-18 L 2 ?": "every hour from 12:00 to 18:00 on the last day of February",
 }
 OTHERS: dict[str, Trigger] = {
-    "every 1s": Every(SECOND),
-    "every 1.5s": Every(3 * SECOND // 2),
-    "every 59.96s": Every(59_960_000),
-    "every 5m": Every(300 * SECOND),
-    "every 1h1m1s": Every(3661 * SECOND),
-    "every 7d": Every(7 * 86_400 * SECOND),
-    "every 5m, 30.25s after the full interval": Every(300 * SECOND, 30_250_000),
-    "10m after the end of the run before": After(600 * SECOND),
+    "every 1 s": Every(SECOND),
+    "every 1.5 s": Every(3 * SECOND // 2),
+    "every 59.96 s": Every(59_960_000),
+    "every 5 m": Every(300 * SECOND),
+    "every 1 h 1 m 1 s": Every(3661 * SECOND),
+    "every 7 d": Every(7 * 86_400 * SECOND),
+    "every 5 m, 30.25 s after the full interval": Every(300 * SECOND, 30_250_000),
+    "10 m after the end of the run before": After(600 * SECOND),
     "once at 2026-12-24 00:00:00 UTC": At((utc(2026, 12, 24) * SECOND,)),
     "at 2 instants from 2026-12-24 00:00:00 UTC to 2027-01-01 00:00:00 UTC": At(
         (utc(2027) * SECOND, utc(2026, 12, 24) * SECOND)

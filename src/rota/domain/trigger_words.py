@@ -164,7 +164,7 @@ def _length(microseconds: int) -> str:
     rest, parts = microseconds, []
     for unit, size in _UNITS:
         number, rest = divmod(rest, size * MICROSECONDS)
-        parts += [f"{number}{unit}"] if number else []
+        parts += [f"{number} {unit}"] if number else []
     if rest or not parts:
-        parts.append(f"{rest // MICROSECONDS}.{rest % MICROSECONDS:06d}".rstrip("0").rstrip(".") + "s")
-    return "".join(parts)
+        parts.append(f"{rest // MICROSECONDS}.{rest % MICROSECONDS:06d}".rstrip("0").rstrip(".") + " s")
+    return " ".join(parts)

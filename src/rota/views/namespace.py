@@ -51,6 +51,11 @@ def namespace(view: View, name: str, retention_days: int) -> NamespaceDetail | N
     return shaped(NamespaceDetail, found, use=shaped(Use, use))
 
 
+def retention(view: View, name: str, retention_days: int) -> int | None:
+    """How many seconds the namespace keeps ended executions; None means forever."""
+    return Retention(retention_days * DAY_S, retention_reader.retentions(view)).of(name) or None
+
+
 def namespaces(view: View, retention_days: int) -> list[Namespace]:
     kept = Retention(retention_days * DAY_S, retention_reader.retentions(view))
     quotas = quota_reader.all_quotas(view)

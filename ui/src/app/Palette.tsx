@@ -3,6 +3,7 @@ import { useLocation } from "wouter";
 import { Dialog } from "../components/Dialog";
 import { Kbd } from "../components/Facts";
 import { Icon } from "../components/Icon";
+import { LeftHistory } from "../components/LeftHistory";
 import css from "./Palette.module.css";
 import { PaletteAsk } from "./PaletteAsk";
 import { PaletteChoice } from "./PaletteChoice";
@@ -84,7 +85,7 @@ export function Palette() {
         ))}
         {choices.length === 0 && isSettled && (
           <p className={`d2 ${css.none}`}>
-            Nothing is called {text.trim()}, and no execution starts with it. It may have left the history.
+            Nothing is called {text.trim()}, and no execution starts with it. <LeftHistory />
           </p>
         )}
       </div>

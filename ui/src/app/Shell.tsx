@@ -51,7 +51,7 @@ function useGlobalKeys(showList: () => void): void {
     "/": { does: "find anything", run: openPalette },
     "Ctrl+k": { does: "find anything", run: openPalette },
     t: { does: "local time or UTC", run: toggle },
-    ".": { does: "hold the page, or continue", run: toggleHold },
+    ".": { does: "hold the page", run: toggleHold },
     "?": { does: "this list", run: showList },
   });
 }

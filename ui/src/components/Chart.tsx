@@ -30,7 +30,8 @@ export interface ChartProps {
   marks?: readonly number[];
   // Charts with the same name share one cursor.
   cursor?: string;
-  // Without an axis of values: the largest value stands above the chart instead. For several charts in a row.
+  // Without an axis of values: the largest value stands above the chart instead. For several charts in a row. The
+  // values of the others are whole numbers.
   isSmall?: boolean;
   onCursor?: (index: number | null) => void;
 }
@@ -132,7 +133,7 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
     },
     tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), zoneName(zone)),
     padding: isSmall ? [14, 0, 0, 0] : undefined,
-    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : most > 0 ? most * 1.1 : 1] } },
+    scales: { y: { range: (_plot, _least, most) => [0, isSmall ? roundUp(most) : evenUp(most)] } },
     axes: [
       {
         ...axis,
@@ -145,8 +146,8 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
         ...axis,
         grid: { stroke: colourOf("line"), width: 1 },
         size: isSmall ? 0 : 44,
-        space: isSmall ? 30 : 36,
-        values: (_plot, at) => (isSmall ? at.map(() => "") : labelsOf(at, latest.current.format)),
+        splits: (_plot, _axis, _least, most) => [0, most / 2, most],
+        values: (_plot, at) => at.map((value) => (isSmall ? "" : latest.current.format(value))),
       },
     ],
     series: [{}, ...plotted(lines).map((line) => seriesOf(line, colourOf))],
@@ -158,12 +159,6 @@ function optionsOf(latest: { current: ChartProps }, zone: "local" | "UTC", eleme
       setCursor: [(plot) => latest.current.onCursor?.(plot.cursor.idx ?? null)],
     },
   };
-}
-
-// Values that are alike as text are named once, such as halves where the text has no decimals.
-function labelsOf(values: readonly number[], format: (value: number) => string): string[] {
-  const labels = values.map(format);
-  return labels.map((label, index) => (label === labels[index - 1] ? "" : label));
 }
 
 // The highest stack is drawn first, and the others over it.
@@ -215,6 +210,12 @@ function roundUp(value: number): number {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 1.5, 2, 3, 5, 8, 10].find((step) => step * power >= value * 0.999) ?? 10) * power;
+}
+
+// The next such number whose half is whole.
+function evenUp(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
+  return Math.max(2, ([1, 2, 4, 6, 8, 10].find((step) => step * power >= value) ?? 10) * power);
 }
 
 function drawMost(plot: UPlot, format: (value: number) => string, colour: string): void {

@@ -8,6 +8,7 @@ import { type Column, DataTable } from "../components/DataTable";
 import { Facts } from "../components/Facts";
 import { Id } from "../components/Id";
 import { Json } from "../components/Json";
+import { LeftHistory } from "../components/LeftHistory";
 import { Panel } from "../components/Panel";
 import { StateChip } from "../components/StateChip";
 import { Empty, Loaded } from "../components/States";
@@ -48,7 +49,7 @@ export default function Event({ params }: PageProps) {
     >
       {event.error?.status === 404 && event.data === undefined ? (
         <Empty title={`There is no event ${params.event}`} actions={<ButtonLink href="/events">All events</ButtonLink>}>
-          <span>It may have left the history.</span>
+          <LeftHistory />
         </Empty>
       ) : (
         <Loaded what="The event" query={event}>

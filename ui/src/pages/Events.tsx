@@ -43,11 +43,15 @@ const COLUMNS: readonly Column<Event>[] = [
         {event.payloadStart}
       </span>
     ),
-    width: "30%",
   },
-  { key: "started", head: "started", cell: (event) => <Receivers event={event} /> },
-  { key: "actor", head: "emitted by", cell: (event) => <span className="sm d2 el">{event.actor ?? "—"}</span> },
-  { key: "at", head: "emitted", cell: (event) => <Time at={event.emittedAt} />, isNumber: true, width: 120 },
+  { key: "started", head: "started", cell: (event) => <Receivers event={event} />, width: 116 },
+  {
+    key: "actor",
+    head: "emitted by",
+    cell: (event) => <span className="sm d2 el">{event.actor ?? "—"}</span>,
+    width: 116,
+  },
+  { key: "at", head: "emitted", cell: (event) => <Time at={event.emittedAt} />, isNumber: true, width: 110 },
   { key: "id", head: "id", cell: (event) => <Id id={event.eventId} />, width: 110 },
 ];
 
@@ -72,7 +76,7 @@ export default function Events() {
               text={verdictOf(items, isFiltered)}
               support="An event starts the jobs and workflows that subscribe to its name, each exactly once."
             />
-            <EventFilters />
+            {(items.length > 0 || isFiltered) && <EventFilters />}
             <Panel isFlush>
               {items.length === 0 ? (
                 <NoEvents isFiltered={isFiltered} />

@@ -3,6 +3,7 @@ import { Page } from "../app/Page";
 import type { PageProps } from "../app/routes";
 import { ButtonLink } from "../components/Button";
 import { Id } from "../components/Id";
+import { LeftHistory } from "../components/LeftHistory";
 import { Empty, Loaded } from "../components/States";
 import { useApi } from "../hooks/useApi";
 import { useKeys } from "../hooks/useKeys";
@@ -45,7 +46,7 @@ export default function Execution({ params }: PageProps) {
           title={IS_ID.test(id) ? `There is no execution ${shortId(id)}` : `No execution starts with ${id}`}
           actions={<ButtonLink href="/executions">All executions</ButtonLink>}
         >
-          <span>It may have left the history.</span>
+          <LeftHistory />
         </Empty>
       ) : (
         <Loaded what="The execution" query={found}>

@@ -39,11 +39,13 @@ export default function Jobs() {
     <Page title="Jobs" verdict={verdict}>
       <div className="stack">
         {verdict && <Verdict text={verdict} support={rows.length > 0 ? supportOf(rows) : undefined} />}
-        <FilterTokens
-          filters={FILTERS}
-          values={values}
-          onChange={(name, given) => url.set({ [name]: name === "name" ? given.slice(-1) : given, cursor: null })}
-        />
+        {(jobs.data === undefined || rows.length > 0 || isNarrowed) && (
+          <FilterTokens
+            filters={FILTERS}
+            values={values}
+            onChange={(name, given) => url.set({ [name]: name === "name" ? given.slice(-1) : given, cursor: null })}
+          />
+        )}
         <Panel isFlush>
           <Loaded what="Jobs" query={jobs} rows={6}>
             {(data) => (
@@ -92,5 +94,5 @@ function supportOf(jobs: readonly JobRow[]): string {
   const running = jobs.filter((job) => job.status === "running").length;
   const paused = jobs.filter((job) => job.state === "paused").length;
   const planned = jobs.filter((job) => job.nextAt !== null).length;
-  return `${running} running · ${paused === 0 ? "none" : paused} paused · ${planned} with a time to come`;
+  return `${running} running · ${paused === 0 ? "none" : paused} paused · ${planned} with a next run`;
 }

@@ -28,7 +28,7 @@ export default function Queues() {
 
 function NoQueues() {
   return (
-    <Empty title="No queue is known">
+    <Empty title="Start a worker of your app">
       <span>A queue appears with the first job that uses it, when a worker of its app starts.</span>
       <CopyCommand command="rota worker MODULE:APP" />
     </Empty>

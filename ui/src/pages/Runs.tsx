@@ -29,6 +29,7 @@ export default function Runs() {
   const [running, failed] = [total("running"), total("failed")];
   const { rows, fresh, show } = useSteady(JSON.stringify(query), list.isPlaceholderData ? undefined : list.data?.items);
   const verdict = running && failed && verdictOf(running, failed);
+  const isNarrowed = Object.keys(filter).length > 0;
   const turn = (to: string | null | undefined) => (to ? () => url.set({ cursor: to }) : undefined);
   return (
     <Page title="Runs" verdict={verdict}>
@@ -36,13 +37,13 @@ export default function Runs() {
         {verdict && (
           <Verdict text={verdict} support={supportOf(rows.filter((run) => run.questions.length > 0).length)} />
         )}
-        <RunFilters />
+        {(list.data === undefined || rows.length > 0 || isNarrowed) && <RunFilters />}
         <Panel isFlush>
           <Loaded what="Runs" query={list} rows={6}>
             {(data) => (
               <>
                 {rows.length === 0 ? (
-                  <Nothing isNarrowed={Object.keys(filter).length > 0} />
+                  <Nothing isNarrowed={isNarrowed} />
                 ) : (
                   <RunTable
                     rows={rows}

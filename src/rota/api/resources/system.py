@@ -20,6 +20,7 @@ from rota.api.services import Services, look_at
 from rota.api.waiting import LONGEST_S
 from rota.domain.access import Grant
 from rota.store import reader
+from rota.views import namespace as namespaces
 from rota.views.shape import Shape
 
 READY_S = 1.0
@@ -59,6 +60,8 @@ class Me(Shape, frozen=True):
     scopes: list[str]
     limits: RequestLimits
     """What one request may have at most."""
+    retention: int | None
+    """How many seconds ended executions are kept in the namespace of this request; null means forever."""
     features: list[str]
     """What this server can do: the first parts of its paths."""
     server_version: str
@@ -117,6 +120,7 @@ async def who(call: Call, grant: Grant, namespace: str) -> Me:
         role=grant.role,
         scopes=sorted(grant.scopes),
         limits=limits,
+        retention=await call.read(namespaces.retention, namespace, settings.retention_days),
         features=sorted({route.path.split("/")[1] for route in routes if route.base == BASE}),
         server_version=__version__,
         database=await call.services.part(Database).name(),

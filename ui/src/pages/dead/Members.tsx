@@ -104,7 +104,7 @@ function RollBack({ error }: { error: ErrorDetail }) {
   return (
     <div className={css.finding}>
       <span className="gr">
-        {inForce} To roll back to deploy {way.deploy}, with the jobs that it has:
+        {inForce} To roll back the app to deploy {way.deploy}:
       </span>
       <CopyCommand command={`rota deploys use ${job.app} ${way.deploy}`} />
     </div>

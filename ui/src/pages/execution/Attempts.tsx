@@ -32,6 +32,7 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
         columns={columnsOf(
           onChoose,
           attempts.some((attempt) => attempt.usage !== null),
+          isTight,
         ).filter(({ key }) => !isTight || key !== "worker")}
         rows={rows}
         rowKey={(attempt) => String(attempt.fence)}
@@ -42,26 +43,43 @@ export function Attempts({ execution, attempts, chosen, onChoose, policy }: Prop
   );
 }
 
-function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean): Column<Attempt>[] {
+function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean, isTight: boolean): Column<Attempt>[] {
   const columns: Column<Attempt>[] = [
-    { key: "number", head: "#", width: 44, cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} /> },
-    { key: "status", head: "ended as", width: 120, cell: (attempt) => <StateChip status={attempt.status} /> },
+    {
+      key: "number",
+      head: "#",
+      width: 44,
+      cell: (attempt) => <Choose attempt={attempt} onChoose={onChoose} />,
+    },
+    {
+      key: "status",
+      head: "ended as",
+      width: isTight ? 92 : 120,
+      cell: (attempt) => <StateChip status={attempt.status} />,
+    },
     { key: "reason", head: "reason", cell: (attempt) => <span className="d2">{attempt.reason ?? "—"}</span> },
     {
       key: "error",
       head: "error",
+      width: isTight ? 112 : undefined,
       cell: (attempt) => (
         <span className="mono" title={attempt.error?.message}>
           {attempt.error === null ? "—" : className(attempt.error.type)}
         </span>
       ),
     },
-    { key: "started", head: "started", isNumber: true, width: 104, cell: (attempt) => <Time at={attempt.startedAt} /> },
+    {
+      key: "started",
+      head: "started",
+      isNumber: true,
+      width: isTight ? 84 : 104,
+      cell: (attempt) => <Time at={attempt.startedAt} />,
+    },
     {
       key: "took",
       head: "took",
       isNumber: true,
-      width: 80,
+      width: isTight ? 72 : 80,
       cell: (attempt) => <Duration from={attempt.startedAt} to={attempt.completedAt} />,
     },
     { key: "worker", head: "worker", width: 110, cell: (attempt) => <WorkerLink name={attempt.worker} /> },

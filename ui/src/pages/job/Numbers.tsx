@@ -42,7 +42,7 @@ export function Numbers({ job, days, runs }: Props) {
         <Number_ name={`Succeeded, ${days} days`} note={`${count(won)} of ${count(won + lost)} ended`}>
           {won + lost === 0 ? "—" : percent(won / (won + lost))}
         </Number_>
-        <Number_ name="Run time, middle" note={sinceVersion(job, good, now) ?? ofRuns}>
+        <Number_ name="Run time, median" note={sinceVersion(job, good, now) ?? ofRuns}>
           {text(middle)}
         </Number_>
         <Number_

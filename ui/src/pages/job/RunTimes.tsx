@@ -160,5 +160,5 @@ function sentenceOf(points: readonly Point[]): string {
     points.map((point) => point.took),
     0.5,
   );
-  return `Run times of ${plural(points.length, "run")}: ${duration(middle ?? 0)} in the middle, ${failed} failed`;
+  return `Run times of ${plural(points.length, "run")}: ${duration(middle ?? 0)} in the median, ${failed} failed`;
 }

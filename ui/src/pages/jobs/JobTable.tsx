@@ -9,14 +9,21 @@ import { Outcomes } from "./Outcomes";
 import { useNames } from "./useNames";
 import { addressOf, type JobRow, type Names, quantile, successOf, whenWords } from "./words";
 
+const FEW = 10;
+
 const columnsOf = (names: Names, isTight: boolean): readonly Column<JobRow>[] => [
   { key: "state", head: "state", cell: (job) => <State job={job} />, width: 112 },
   { key: "job", head: "job", cell: (job) => <Name job={job} />, width: isTight ? 166 : "20%" },
   { key: "when", head: "runs", cell: (job) => <When job={job} names={names} /> },
-  { key: "last", head: "last 20 outcomes", cell: (job) => <Outcomes of={job.lastOutcomes ?? []} />, width: 162 },
+  {
+    key: "last",
+    head: isTight ? "last 10" : "last 20 outcomes",
+    cell: (job) => <Outcomes of={job.lastOutcomes ?? []} places={isTight ? FEW : undefined} />,
+    width: isTight ? 92 : 162,
+  },
   {
     key: "took",
-    head: isTight ? "run time" : "run time, middle",
+    head: isTight ? "run time" : "run time, median",
     cell: (job) => <Took job={job} hasTrend={!isTight} />,
     isNumber: true,
     width: isTight ? 92 : 160,
@@ -93,6 +100,7 @@ function Success({ job }: { job: JobRow }) {
 }
 
 function OnPhone({ job, names }: { job: JobRow; names: Names }) {
+  const outcomes = job.lastOutcomes ?? [];
   return (
     <div className="col" style={{ gap: 2 }}>
       <span className="row">
@@ -100,15 +108,13 @@ function OnPhone({ job, names }: { job: JobRow; names: Names }) {
         <span className="gr el">
           <Name job={job} />
         </span>
-        <span className="d3 sm">
-          <Time at={job.nextAt} />
-        </span>
+        <span className="d3 sm">{job.nextAt !== null && <Time at={job.nextAt} />}</span>
       </span>
       <span className="row">
         <span className="gr el">
           <When job={job} names={names} />
         </span>
-        <Outcomes of={(job.lastOutcomes ?? []).slice(0, 10)} />
+        {outcomes.length > 0 && <Outcomes of={outcomes} places={FEW} />}
       </span>
     </div>
   );

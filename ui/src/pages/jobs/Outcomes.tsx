@@ -11,18 +11,18 @@ const TALL = 14;
 const PLACES = 20;
 
 // The last outcomes as marks, the newest at the right. Shape and colour differ: a failed one is an octagon.
-export function Outcomes({ of }: { of: readonly Outcome[] }) {
-  const shown = of.slice(0, PLACES);
+export function Outcomes({ of, places = PLACES }: { of: readonly Outcome[]; places?: number }) {
+  const shown = of.slice(0, places);
   return (
     <svg
-      width={PLACES * STEP}
+      width={places * STEP}
       height={TALL}
       style={{ verticalAlign: "middle" }}
       role="img"
       aria-label={sentenceOf(shown)}
     >
       {shown.map((one, index) => (
-        <Mark key={one.executionId} status={one.status} x={(PLACES - 1 - index) * STEP} />
+        <Mark key={one.executionId} status={one.status} x={(places - 1 - index) * STEP} />
       ))}
     </svg>
   );

@@ -16,9 +16,8 @@ export function NothingNeeded() {
     <Panel>
       <div className="row">
         <Icon name="tick" size={16} className="c-success" />
-        <b>Nothing needs attention</b>
         {failed.data !== undefined && (
-          <span className="d2">
+          <span>
             {last === undefined ? (
               "No execution that is kept has failed for good."
             ) : (

@@ -8,7 +8,7 @@ import { useApi } from "../../hooks/useApi";
 import { rate } from "../../lib/format";
 import { useHeld } from "../findings/useHeld";
 import { Depth, QueueName, QueueState } from "../queues/cells";
-import { byNeed, emptyIn, type Outlook } from "../queues/words";
+import { byNeed, emptyIn, type Outlook, outlookWords } from "../queues/words";
 
 const COLUMNS: readonly Column<Outlook>[] = [
   { key: "queue", head: "queue", cell: (queue) => <QueueName queue={queue} /> },
@@ -82,13 +82,15 @@ export function QueueSummary({ most }: { most: number }) {
 }
 
 function OnPhone({ queue }: { queue: Outlook }) {
+  const words = outlookWords(queue);
   return (
     <div className="row">
       <span className="gr el">
         <QueueName queue={queue} />
       </span>
-      <Count value={queue.queued} />
-      <span className="sm d2 nw">{emptyIn(queue)}</span>
+      <span className="sm d2 nw">
+        <Count value={queue.queued} /> queued{words && `, ${words}`}
+      </span>
       <QueueState queue={queue} />
     </div>
   );

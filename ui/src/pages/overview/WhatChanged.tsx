@@ -1,5 +1,5 @@
 import { Icon } from "../../components/Icon";
-import { useIsPhone } from "../../hooks/useMedia";
+import { useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { rangeWords, useTimeRange } from "../../hooks/useTimeRange";
 import { useUrlState } from "../../hooks/useUrlState";
 import { useZone } from "../../hooks/useZone";
@@ -11,6 +11,7 @@ import { type ChangeGroup, foremost, iconOf, wordsOf } from "./changeGroups";
 import css from "./WhatChanged.module.css";
 
 const MOST = 3;
+const MOST_TIGHT = 2;
 
 interface Props {
   groups: readonly ChangeGroup[];
@@ -23,7 +24,8 @@ export function WhatChanged({ groups, number, hasMore }: Props) {
   const { since } = useTimeRange();
   const url = useUrlState();
   const isPhone = useIsPhone();
-  const shown = foremost(groups, MOST);
+  const isTight = useIsTight();
+  const shown = foremost(groups, isTight && !isPhone ? MOST_TIGHT : MOST);
   const isOpen = url.one("changes") !== null;
   return (
     <div className={css.changed}>

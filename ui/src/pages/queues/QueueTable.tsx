@@ -7,7 +7,7 @@ import { useHeld } from "../findings/useHeld";
 import { Depth, QueueName, QueueState } from "./cells";
 import { PauseButton } from "./PauseButton";
 import { ShareBar } from "./ShareBar";
-import { byNeed, emptyIn, type Outlook } from "./words";
+import { byNeed, emptyIn, type Outlook, outlookWords } from "./words";
 
 const COLUMNS: readonly Column<Outlook>[] = [
   { key: "queue", head: "queue", cell: (queue) => <QueueName queue={queue} /> },
@@ -87,6 +87,7 @@ function rated(perSecond: number) {
 }
 
 function OnPhone({ queue }: { queue: Outlook }) {
+  const words = outlookWords(queue);
   return (
     <div className="col" style={{ gap: 4 }}>
       <div className="row">
@@ -97,7 +98,7 @@ function OnPhone({ queue }: { queue: Outlook }) {
       </div>
       <div className="row">
         <span className="gr sm d2">
-          <Count value={queue.queued} /> queued, empty in: {emptyIn(queue)}
+          <Count value={queue.queued} /> queued{words && `, ${words}`}
         </span>
         <PauseButton name={queue.name} paused={queue.paused} inPerS={queue.inPerS} queued={queue.queued} />
       </div>

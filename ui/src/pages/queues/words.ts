@@ -25,6 +25,12 @@ export function emptyIn(queue: Outlook): string {
   return queue.outlook === "unknown" ? "—" : queue.outlook;
 }
 
+// The same where no column has a head: "growing", "empty in 4 min". Nothing where the state or the number says it.
+export function outlookWords(queue: Outlook): string {
+  if (queue.outlook === "growing") return "growing";
+  return queue.outlook === "empties" && queue.emptyInS !== null ? `empty in ${age(queue.emptyInS)}` : "";
+}
+
 // The forecast as a sentence.
 export function forecastOf(queue: Outlook): string {
   switch (queue.outlook) {

@@ -38,9 +38,7 @@ export function RunHead({ run, steps, forecast, verdict, now }: Props) {
           ) : (
             <StateChip status={run.status} isHead />
           )}
-          <span className={`${css.name} el`} title={run.workflow}>
-            {run.workflow}
-          </span>
+          <span className={css.name}>{run.workflow}</span>
           {words !== "" && (
             <span className="d2 el" title={words} style={{ maxWidth: 360 }}>
               {words}

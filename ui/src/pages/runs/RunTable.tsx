@@ -98,7 +98,7 @@ function Critical({ run }: { run: RunRow }) {
         <b>{step}</b> asks: {run.questions[0]}
       </Link>
     );
-  if (run.completedAt !== null || step === undefined) return <span className="d3">—</span>;
+  if (run.completedAt !== null || step === undefined) return <span className="d3 not-phone">—</span>;
   const more = run.waitingSteps.length - 1;
   return (
     <Link href={addressOf(run, step)}>

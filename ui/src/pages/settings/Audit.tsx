@@ -52,16 +52,18 @@ export function Audit({ tabs }: SectionProps) {
       verdict={entries.data && verdictOf(entries.data.items, isFiltered)}
       support={entries.data && <Last of={entries.data.items} />}
     >
-      <FilterTokens
-        filters={FILTERS}
-        values={{ actor: url.all("actor"), action: url.all("action"), subject: url.all("subject") }}
-        onChange={(name, values) => url.set({ [name]: values.slice(-1), cursor: null })}
-      />
+      {(isFiltered || entries.data?.items.length !== 0) && (
+        <FilterTokens
+          filters={FILTERS}
+          values={{ actor: url.all("actor"), action: url.all("action"), subject: url.all("subject") }}
+          onChange={(name, values) => url.set({ [name]: values.slice(-1), cursor: null })}
+        />
+      )}
       <Loaded what="The audit trail" query={entries}>
         {({ items, nextCursor, previousCursor }) => (
           <Panel isFlush>
             {items.length === 0 ? (
-              <Empty title="No change matches" />
+              <Empty title={isFiltered ? "Drop a filter to see more" : "The first change appears here"} />
             ) : (
               <DataTable
                 caption="Changes, newest first"
@@ -89,12 +91,14 @@ export function Audit({ tabs }: SectionProps) {
               .map((entry) => (
                 <AuditEntry key={entry.auditId} entry={entry} onClose={() => url.set({ entry: null })} />
               ))}
-            <Pager
-              newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
-              older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
-            >
-              {plural(items.length, "change")} shown
-            </Pager>
+            {items.length > 0 && (
+              <Pager
+                newer={previousCursor ? () => url.set({ cursor: previousCursor }) : undefined}
+                older={nextCursor ? () => url.set({ cursor: nextCursor }) : undefined}
+              >
+                {plural(items.length, "change")} shown
+              </Pager>
+            )}
           </Panel>
         )}
       </Loaded>

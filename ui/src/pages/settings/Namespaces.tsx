@@ -2,6 +2,7 @@ import { useState } from "react";
 import { useMe } from "../../api/session";
 import type { Item } from "../../api/types";
 import { Button } from "../../components/Button";
+import { CopyCommand } from "../../components/CopyCommand";
 import { type Column, DataTable } from "../../components/DataTable";
 import { Panel } from "../../components/Panel";
 import { Empty, Loaded } from "../../components/States";
@@ -24,7 +25,7 @@ export function Namespaces({ tabs }: SectionProps) {
         verdict={`Your token is of ${me?.namespaces.join(", ") ?? "one namespace"}`}
         support="An admin of all namespaces (*) sees and changes them."
       >
-        <Panel title="Namespaces">
+        <Panel>
           <Empty title="Nothing to change with this token" />
         </Panel>
       </Section>
@@ -37,23 +38,30 @@ export function Namespaces({ tabs }: SectionProps) {
     >
       <Loaded what="Namespaces" query={namespaces}>
         {({ items }) => (
-          <Panel title="Namespaces" isFlush>
-            <DataTable
-              caption="Namespaces"
-              columns={columnsOf(setOpen)}
-              rows={items}
-              rowKey={(one) => one.name}
-              rowHeight={30}
-              phone={(one) => (
-                <div className="row">
-                  <span className="gr el">{one.name}</span>
-                  <span className="sm d2">{keptWords(one)}</span>
-                  <Button isSmall onClick={() => setOpen(one.name)}>
-                    Change…
-                  </Button>
-                </div>
-              )}
-            />
+          <Panel isFlush>
+            {items.length === 0 ? (
+              <Empty title="Start a worker of your app">
+                <span>A namespace appears with its first job. One with quotas can be made before:</span>
+                <CopyCommand command="rota namespaces quotas NAME maxDepth=10000" />
+              </Empty>
+            ) : (
+              <DataTable
+                caption="Namespaces"
+                columns={columnsOf(setOpen)}
+                rows={items}
+                rowKey={(one) => one.name}
+                rowHeight={30}
+                phone={(one) => (
+                  <div className="row">
+                    <span className="gr el">{one.name}</span>
+                    <span className="sm d2">{keptWords(one)}</span>
+                    <Button isSmall onClick={() => setOpen(one.name)}>
+                      Change…
+                    </Button>
+                  </div>
+                )}
+              />
+            )}
             {open !== null && <NamespaceDialog name={open} onClose={() => setOpen(null)} />}
           </Panel>
         )}
@@ -63,6 +71,7 @@ export function Namespaces({ tabs }: SectionProps) {
 }
 
 function verdictOf(namespaces: readonly Namespace[]): string {
+  if (namespaces.length === 0) return "No namespace is in use yet";
   const limited = namespaces.filter((one) => Object.values(one.quotas).some((value) => value !== null)).length;
   const quotas = limited === 0 ? "no quotas" : limited === namespaces.length ? "quotas" : `quotas on ${limited}`;
   return `${plural(namespaces.length, "namespace")} with ${quotas}`;

@@ -5,6 +5,7 @@ import { Bytes } from "../../components/Count";
 import { type Column, DataTable, type Group } from "../../components/DataTable";
 import { MarkChip } from "../../components/StateChip";
 import { Age, Duration, Time } from "../../components/Time";
+import { useIsPhone } from "../../hooks/useMedia";
 import { rangeWords } from "../../hooks/useTimeRange";
 import { count, plural } from "../../lib/format";
 import { DrainButton } from "./DrainButton";
@@ -145,9 +146,10 @@ function Name({ worker }: { worker: Worker }) {
 
 function Slots({ busy, slots }: { busy: number; slots: number }) {
   const text = `${busy} of ${slots}`;
+  const isPhone = useIsPhone();
   return (
     <span className="row">
-      <span className="num" style={{ width: 56 }}>
+      <span className="num" style={{ width: isPhone ? undefined : 56 }}>
         {text}
       </span>
       <Bar

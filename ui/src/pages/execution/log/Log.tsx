@@ -50,7 +50,7 @@ export function Log({ execution, attempts, chosen }: Props) {
           value={isOne ? "one" : "all"}
           options={[
             { value: "one", label: `Attempt ${chosen.number}` },
-            { value: "all", label: "All attempts" },
+            { value: "all", label: `All ${attempts.length}` },
           ]}
           onChange={(value) => set({ lines: value === "one" ? "one" : null })}
         />
