@@ -280,3 +280,10 @@ async def test_what_is_kept_of_an_answer(server: Server, answer: Answer, again: 
 
 async def nothing() -> dict[str, object]:
     return {"type": "http.disconnect"}
+
+
+async def test_a_malformed_key_is_refused_even_without_an_effect(client: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "two words"}
+    nothing = await client.post("/executions", json=[], headers=headers)
+    dry = await client.post("/queues/default/pause?dryRun=true", json={}, headers=headers)
+    assert [(answer.status_code, code(answer)) for answer in (nothing, dry)] == [(400, "bad_header")] * 2

@@ -54,3 +54,14 @@ def test_words_for_many_members_are_used() -> None:
 
 def test_codes_of_routes_are_known() -> None:
     assert {code for route in ROUTES for code in route.codes} <= STATUS.keys()
+
+
+def test_a_member_of_a_body_that_may_be_left_out_may_be_null() -> None:
+    bodies = document(ROUTES, "1")["components"]["schemas"]
+    assert {"type": "null"} in bodies["RotateIn"]["properties"]["overlap"]["anyOf"]
+    assert bodies["Replay"]["properties"]["force"]["type"] == ["boolean", "null"]
+
+
+def test_a_list_has_no_etag() -> None:
+    listing = document(ROUTES, "1")["paths"]["/api/v1/templates"]["get"]
+    assert "If-None-Match" not in {parameter["name"] for parameter in listing["parameters"]}

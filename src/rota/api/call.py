@@ -24,9 +24,6 @@ from rota.store.port import Tx, View
 P = ParamSpec("P")
 T = TypeVar("T")
 _KEY = re.compile(r'"?([\x21-\x7e]{1,255}?)"?', re.ASCII)
-_SECRET_GONE = msgspec.json.encode(
-    {"secret": None, "detail": "the request succeeded before, and its secret was shown only then: rotate it"}
-)
 _KEPT_HEADERS = ("Location", "ETag")
 
 
@@ -98,7 +95,9 @@ class Call:
 
         `show` sees the state that the operation leads to. With `is_dry_run` all of it is rolled back.
         """
-        request = None if self.is_dry_run else self.request_key()
+        request = self.request_key()
+        if self.is_dry_run:
+            request = None  # There is no effect to repeat.
 
         def effect(tx: Tx) -> Answer:
             answer = show(tx, op(tx, *args, **kwargs))
@@ -156,9 +155,11 @@ class _DryRun(Exception):
 
 
 def _kept(answer: Answer) -> tuple[Answer, Kept]:
-    """What is kept of an answer. Secrets are not: the answer to a repeated request says how to get a new one."""
+    """What is kept of an answer. A secret is not: in the answer to a repeated request it is null."""
     headers = {name: value for name, value in answer.headers.items() if name in _KEPT_HEADERS}
-    text = _SECRET_GONE if answer.is_secret else answer.body or b""
+    text = answer.body or b""
+    if answer.is_secret:
+        text = msgspec.json.encode({**msgspec.json.decode(text), "secret": None})
     return answer, Kept("", answer.status, msgspec.json.encode(headers).decode(), text.decode())
 
 

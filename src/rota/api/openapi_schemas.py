@@ -36,9 +36,10 @@ def schemas(
     complete = {
         kind.__name__ for kind in _structs(kinds) - _structs(bodies) if not kind.__struct_config__.omit_defaults
     }
+    sent = {kind.__name__ for kind in _structs(bodies)}
     components = {
-        _short(name): _with_members(_finished(schema), is_complete=name.rpartition(".")[2] in complete)
-        for name, schema in sorted(named.items())
+        _short(name): _with_members(_finished(schema), is_complete=own in complete, is_sent=own in sent)
+        for name, own, schema in ((name, name.rpartition(".")[2], schema) for name, schema in sorted(named.items()))
         if name not in alone
     }
     return {name: _finished(schema) for name, schema in by_kind.items()}, components
@@ -105,8 +106,9 @@ def _finished(schema: Any) -> Any:
     return finished
 
 
-def _with_members(schema: dict[str, Any], *, is_complete: bool) -> dict[str, Any]:
-    """Generators of clients take a member with a default as one that is always there. In an answer it is."""
+def _with_members(schema: dict[str, Any], *, is_complete: bool, is_sent: bool) -> dict[str, Any]:
+    """Generators of clients take a member with a default as one that is always there. In an answer it is; in a body,
+    which is sent, it may be null."""
     if "properties" not in schema:
         return schema
     properties, required = {}, set(schema.get("required", ()))
@@ -117,9 +119,16 @@ def _with_members(schema: dict[str, Any], *, is_complete: bool) -> dict[str, Any
         elif about.get("default") is not None:
             words = f"{about.get('description', '')} Default: {json.dumps(about['default'])}."
             rest["description"] = words.strip()
+            rest = _or_null(rest) if is_sent else rest
         properties[name] = rest
     ordered = [name for name in properties if name in required]
     return {**schema, "properties": properties, **({"required": ordered} if ordered else {})}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    return {**schema, "type": [schema["type"], "null"]} if isinstance(schema.get("type"), str) else schema
 
 
 def _structs(kinds: Iterable[Any]) -> set[type[msgspec.Struct]]:

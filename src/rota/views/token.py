@@ -49,7 +49,7 @@ class Token(Shape, frozen=True):
 
 
 class NewToken(Token, frozen=True):
-    """`secret` is the text of the token, which is shown only once."""
+    """`secret` is the text of the token, which is shown only once; None in the answer to a repeated request."""
 
     secret: str | None
 

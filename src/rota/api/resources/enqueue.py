@@ -44,6 +44,7 @@ async def enqueue(call: Call, query: EnqueueQuery) -> Answer:
     ingest = call.services.part(Ingest)
     if media == NDJSON:
         return await ndjson.ingest(call, ExecutionLines(call, ingest), with_ids=query.answer == "ids")
+    call.request_key()  # A malformed key is refused even if nothing is to be enqueued.
     most = call.services.settings.max_payload_bytes + body.ROOM_BESIDE_PAYLOAD
     data = await call.read_body(max(most, body.MOST_OF_MANY))
     is_many = data.lstrip()[:1] == b"["
