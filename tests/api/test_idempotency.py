@@ -280,3 +280,9 @@ async def test_what_is_kept_of_an_answer(server: Server, answer: Answer, again: 
 
 async def nothing() -> dict[str, object]:
     return {"type": "http.disconnect"}
+
+
+async def test_a_dry_run_refuses_a_malformed_key(client: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "two words"}
+    answer = await client.post("/executions", json=BODY, params={"dryRun": "true"}, headers=headers)
+    assert (answer.status_code, code(answer)) == (400, "bad_header")

@@ -20,11 +20,12 @@ _REF = "#/components/schemas/"
 
 
 def schemas(
-    kinds: Sequence[Any], bodies: Iterable[Any], parameters: Iterable[Any]
+    kinds: Sequence[Any], bodies: Sequence[Any], parameters: Iterable[Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The schema of each type by its `repr`, and those that they refer to by name.
 
-    Of `bodies`, members with a default may be left out. The schemas of `parameters` are only under their `repr`.
+    Of `bodies`, members with a default may be left out, or null. The schemas of `parameters` are only under their
+    `repr`.
     """
     structs = list(_structs(kinds))
     found, named = msgspec.json.schema_components([*kinds, *structs], schema_hook=_hook, ref_template=_REF + "{name}")
@@ -36,8 +37,13 @@ def schemas(
     complete = {
         kind.__name__ for kind in _structs(kinds) - _structs(bodies) if not kind.__struct_config__.omit_defaults
     }
+    answers = _structs(kind for kind in kinds if kind not in bodies)
+    sent = {kind.__name__ for kind in _structs(bodies) - answers}
     components = {
-        _short(name): _with_members(_finished(schema), is_complete=name.rpartition(".")[2] in complete)
+        _short(name): _with_members(
+            _or_null(_finished(schema)) if name.rpartition(".")[2] in sent else _finished(schema),
+            is_complete=name.rpartition(".")[2] in complete,
+        )
         for name, schema in sorted(named.items())
         if name not in alone
     }
@@ -103,6 +109,18 @@ def _finished(schema: Any) -> Any:
     if isinstance(finished.get("description"), str):
         finished["description"] = re.sub(r"\s*\n\s*", " ", finished["description"])
     return finished
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Members with a default may be null. In a PATCH msgspec knows of no default."""
+    properties = {}
+    for name, about in schema.get("properties", {}).items():
+        words = {key: value for key, value in about.items() if key in ("description", "default")}
+        rest = {key: value for key, value in about.items() if key not in words}
+        choices = rest.get("anyOf", [rest])
+        is_strict = "default" in about and rest and {"type": "null"} not in choices
+        properties[name] = {**words, "anyOf": [*choices, {"type": "null"}]} if is_strict else about
+    return {**schema, "properties": properties} if properties else schema
 
 
 def _with_members(schema: dict[str, Any], *, is_complete: bool) -> dict[str, Any]:
