@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import hypothesis
@@ -20,6 +21,7 @@ from schemathesis.core.transport import Response
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
+    negative_data_rejection,
     response_headers_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -27,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.api.asking import Answered, ask
 from tests.api.server import Server
+from tests.api.things import stage_of, things
 
 BASE = "http://localhost"
 CHECKS = [
@@ -35,7 +38,14 @@ CHECKS = [
     content_type_conformance,
     response_headers_conformance,
     response_schema_conformance,
+    negative_data_rejection,
 ]
+CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}}}
+KNOWN = "known"
+"""Stands in a path until it is known which target the request goes to."""
+KNOWN_SHARE = 0.7
+"""Of the requests, so many are about things that exist."""
+NOT_SENT = {"Rota-Namespace", "wait"}
 SETTINGS = hypothesis.settings(
     deadline=None,
     database=None,
@@ -44,31 +54,46 @@ SETTINGS = hypothesis.settings(
 )
 
 
-class Fuzz:
-    """`run(count)` sends about so many requests; `defects` has what was wrong with the answers."""
+class Target(NamedTuple):
+    """A server to send requests to, and an id or a name there for each parameter of a path."""
 
-    def __init__(self, server: Server, token: str, known: Mapping[str, str], loop: asyncio.Runner, seed: int) -> None:
-        self.server, self.token, self.known, self.loop, self.seed = server, token, known, loop, seed
+    server: Server
+    token: str
+    known: Mapping[str, str]
+
+    @classmethod
+    async def of(cls, server: Server) -> Target:
+        token = server.token(namespaces=("*",))
+        async with server.client(token) as client:
+            return cls(server, token, await things(server, client, stage_of(server)))
+
+
+class Fuzz:
+    """`run(count)` makes about so many requests and sends each to all targets, because making one takes longer than
+    its answer. `sent` counts the answers by status; `defects` has what was wrong with them.
+    """
+
+    def __init__(self, targets: Sequence[Target], loop: asyncio.Runner, seed: int) -> None:
+        self.targets, self.loop, self.seed = targets, loop, seed
         self.random = Random(seed)
         self.sent: Counter[int] = Counter()
         self.defects: dict[tuple[str, str], str] = {}
-        self.document = loop.run(self._document())
-        self.schema: Any = schemathesis.openapi.from_dict(self.document, config=SchemathesisConfig())
-
-    async def _document(self) -> Any:
-        async with self.server.client(self.token) as client:
-            return (await client.get("/openapi.json")).json()
+        self.document = _trimmed(loop.run(_document(targets[0])))
+        self.schema: Any = schemathesis.openapi.from_dict(self.document, config=SchemathesisConfig.from_dict(CONFIG))
 
     def run(self, count: int) -> None:
-        operations = [found.ok() for found in self.schema.get_all_operations()]
+        """What exists is deleted last, because most requests are about it."""
+        found = [found.ok() for found in self.schema.get_all_operations()]
+        operations = sorted(found, key=lambda operation: operation.method == "delete")
         each = max(1, count // (2 * len(operations)))
-        for operation in operations:
-            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-                self._try(operation, mode, each)
+        for operation, mode in product(operations, (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)):
+            for known, share in _shares(tuple(operation.path_parameters.schema["properties"])).items():
+                self._try(operation, mode, max(1, round(each * share)), known)
 
-    def _try(self, operation: Any, mode: GenerationMode, count: int) -> None:
+    def _try(self, operation: Any, mode: GenerationMode, count: int, known: tuple[str, ...]) -> None:
+        """Sends `count` different requests, in whose paths these parameters name what the target knows."""
         try:
-            strategy = operation.as_strategy(generation_mode=mode)
+            strategy = operation.as_strategy(generation_mode=mode, path_parameters=dict.fromkeys(known, KNOWN))
         except Exception as error:
             self.defects[(operation.label, "strategy")] = repr(error)
             return
@@ -77,19 +102,21 @@ class Fuzz:
         @hypothesis.settings(SETTINGS, max_examples=count)
         @given(case=strategy)
         def send(case: Any) -> None:
-            self._send(case)
+            self._aim(case)
+            for target in self.targets:
+                case.path_parameters |= {name: target.known[name] for name in known}
+                self._send(case, target)
 
         with contextlib.suppress(hypothesis.errors.Unsatisfiable):
             send()  # A route without parameters has no wrong requests.
 
-    def _send(self, case: Any) -> None:
-        self._aim(case)
-        given = case.as_transport_kwargs(base_url=BASE, headers={"Authorization": f"Bearer {self.token}"})
+    def _send(self, case: Any, target: Target) -> None:
+        given = case.as_transport_kwargs(base_url=BASE, headers={"Authorization": f"Bearer {target.token}"})
         given.pop("timeout", None)
         given.pop("allow_redirects", None)
         request = requests.Request(**given).prepare()
         try:
-            answer = self.loop.run(self._ask(request))
+            answer = self.loop.get_loop().run_until_complete(_ask(target.server, request))
         except Exception as error:
             self.defects.setdefault((case.operation.label, repr(error)[:80]), f"{request.url} {request.body!r}")
             return
@@ -110,20 +137,14 @@ class Fuzz:
                 self.defects.setdefault(key, f"{request.url} {request.body!r} -> {answer.body[:600]!r}")
 
     def _aim(self, case: Any) -> None:
-        """Most requests are about things that exist. None waits, none has two credentials, and few have a cursor,
-        because no made-up cursor is valid. Some ask for one or two members only; few made-up names are members.
+        """Few requests have a cursor, because no made-up cursor is valid. Some ask for one or two members only; few
+        made-up names are members.
         """
-        for name in case.path_parameters or {}:
-            if self.random.random() < 0.7:
-                case.path_parameters[name] = self.known[name]
         if isinstance(case.query, dict):
-            case.query.pop("wait", None)
             if self.random.random() < 0.8:
                 case.query.pop("cursor", None)
             if "fields" in case.query and self.random.random() < 0.8:
                 case.query["fields"] = ",".join(self.random.sample(self._members(case.operation), 2))
-        case.headers.pop("Rota-Namespace", None)
-        case.cookies.clear()
 
     def _members(self, operation: Any) -> list[str]:
         """The members of the things in the answer of an operation."""
@@ -135,17 +156,37 @@ class Fuzz:
         (part,) = [one["$ref"] for one in schema["anyOf"] if one["$ref"].endswith("Part")]
         return list(schemas[part.rpartition("/")[2]]["properties"])
 
-    async def _ask(self, request: requests.PreparedRequest) -> Answered:
-        parts = urlsplit(str(request.url))
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        body: Any = request.body or b""
-        content = body.encode() if isinstance(body, str) else bytes(body)
-        headers = {**request.headers, "Host": "localhost", "Accept-Encoding": "identity"}
-        pairs = [
-            (
-                name.lower().encode("latin-1") if isinstance(name, str) else name.lower(),
-                value.encode("latin-1", "replace") if isinstance(value, str) else value,
-            )
-            for name, value in headers.items()
-        ]
-        return await ask(self.server.api, str(request.method), target.encode(), pairs, content)
+
+def _shares(names: tuple[str, ...]) -> dict[tuple[str, ...], float]:
+    """Which parameters of a path name what exists, and in how many of the requests; the other ones are made up."""
+    made_up = {names[:end]: (1 - KNOWN_SHARE) / len(names) for end in range(len(names))}
+    return made_up | {names: KNOWN_SHARE if names else 1.0}
+
+
+async def _ask(server: Server, request: requests.PreparedRequest) -> Answered:
+    parts = urlsplit(str(request.url))
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    body: Any = request.body or b""
+    content = body.encode() if isinstance(body, str) else bytes(body)
+    headers = {**request.headers, "Host": "localhost", "Accept-Encoding": "identity"}
+    pairs = [
+        (
+            name.lower().encode("latin-1") if isinstance(name, str) else name.lower(),
+            value.encode("latin-1", "replace") if isinstance(value, str) else value,
+        )
+        for name, value in headers.items()
+    ]
+    return await ask(server.api, str(request.method), target.encode(), pairs, content)
+
+
+async def _document(target: Target) -> Any:
+    async with target.server.client(target.token) as client:
+        return (await client.get("/openapi.json")).json()
+
+
+def _trimmed(document: dict[str, Any]) -> dict[str, Any]:
+    """Without what no request has: Schemathesis would make two credentials for each, which takes long."""
+    del document["security"], document["components"]["securitySchemes"]
+    for operation in (one for path in document["paths"].values() for one in path.values()):
+        operation["parameters"] = [one for one in operation["parameters"] if one["name"] not in NOT_SENT]
+    return document

@@ -138,6 +138,8 @@ class Api:
             is_https=(self.services.exposure.public_url or request.scheme).startswith("https"),
         )
         call.is_dry_run = bool(getattr(asked, "dry_run", False))
+        if call.is_dry_run:
+            call.checked_key()
         try:
             if route.body is None or route.raw_body:
                 return await route.handler(call, asked)

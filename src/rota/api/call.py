@@ -132,13 +132,20 @@ class Call:
 
     def request_key(self) -> RequestKey | None:
         """The Idempotency-Key of a POST."""
+        key = self.checked_key()
+        if key is None:
+            return None
+        return RequestKey(self.namespace, self.grant.actor, f"POST {self.url}", key, self.digest(self._raw_body))
+
+    def checked_key(self) -> str | None:
+        """Refuses a malformed Idempotency-Key of a POST. A dry run ignores the key, but not a malformed one."""
         given = self.headers.get("idempotency-key")
         if given is None or self.route.method != "POST":
             return None
         found = _KEY.fullmatch(given)
         if found is None:
             raise Problem("bad_header", "an Idempotency-Key has 1 to 255 printable ASCII characters without spaces")
-        return RequestKey(self.namespace, self.grant.actor, f"POST {self.url}", found[1], self.digest(self._raw_body))
+        return found[1]
 
     def digest(self, data: bytes) -> str:
         """Hash of the query string and `data` (the body or part of it). A repeated request with the same

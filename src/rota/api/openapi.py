@@ -50,8 +50,8 @@ def document(routes: Sequence[Route], version: str, server: str = "") -> dict[st
     tagged = {route.full_path for route in shown if "precondition_failed" in route.codes}
     paths: dict[str, Any] = {}
     for route in shown:
-        has_tag = route.full_path in tagged and (route.is_write or route.full_path.endswith("}"))
-        operation = _operation(route, by_kind, has_tag=has_tag)
+        is_one = route.is_write or route.path.endswith("}")  # A list has no tag.
+        operation = _operation(route, by_kind, has_tag=is_one and route.full_path in tagged)
         paths.setdefault(route.full_path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",

@@ -20,11 +20,12 @@ _REF = "#/components/schemas/"
 
 
 def schemas(
-    kinds: Sequence[Any], bodies: Iterable[Any], parameters: Iterable[Any]
+    kinds: Sequence[Any], bodies: Sequence[Any], parameters: Iterable[Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The schema of each type by its `repr`, and those that they refer to by name.
 
-    Of `bodies`, members with a default may be left out. The schemas of `parameters` are only under their `repr`.
+    Of `bodies`, members with a default may be left out, or null. The schemas of `parameters` are only under their
+    `repr`.
     """
     structs = list(_structs(kinds))
     found, named = msgspec.json.schema_components([*kinds, *structs], schema_hook=_hook, ref_template=_REF + "{name}")
@@ -36,10 +37,14 @@ def schemas(
     complete = {
         kind.__name__ for kind in _structs(kinds) - _structs(bodies) if not kind.__struct_config__.omit_defaults
     }
-    sent = {kind.__name__ for kind in _structs(bodies)}
+    answers = _structs(kind for kind in kinds if kind not in bodies)
+    sent = {kind.__name__ for kind in _structs(bodies) - answers}
     components = {
-        _short(name): _with_members(_finished(schema), is_complete=own in complete, is_sent=own in sent)
-        for name, own, schema in ((name, name.rpartition(".")[2], schema) for name, schema in sorted(named.items()))
+        _short(name): _with_members(
+            _or_null(_finished(schema)) if name.rpartition(".")[2] in sent else _finished(schema),
+            is_complete=name.rpartition(".")[2] in complete,
+        )
+        for name, schema in sorted(named.items())
         if name not in alone
     }
     return {name: _finished(schema) for name, schema in by_kind.items()}, components
@@ -106,9 +111,20 @@ def _finished(schema: Any) -> Any:
     return finished
 
 
-def _with_members(schema: dict[str, Any], *, is_complete: bool, is_sent: bool) -> dict[str, Any]:
-    """Generators of clients take a member with a default as one that is always there. In an answer it is; in a body,
-    which is sent, it may be null."""
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Members with a default may be null. In a PATCH msgspec knows of no default."""
+    properties = {}
+    for name, about in schema.get("properties", {}).items():
+        words = {key: value for key, value in about.items() if key in ("description", "default")}
+        rest = {key: value for key, value in about.items() if key not in words}
+        choices = rest.get("anyOf", [rest])
+        is_strict = "default" in about and rest and {"type": "null"} not in choices
+        properties[name] = {**words, "anyOf": [*choices, {"type": "null"}]} if is_strict else about
+    return {**schema, "properties": properties} if properties else schema
+
+
+def _with_members(schema: dict[str, Any], *, is_complete: bool) -> dict[str, Any]:
+    """Generators of clients take a member with a default as one that is always there. In an answer it is."""
     if "properties" not in schema:
         return schema
     properties, required = {}, set(schema.get("required", ()))
@@ -119,16 +135,9 @@ def _with_members(schema: dict[str, Any], *, is_complete: bool, is_sent: bool) -
         elif about.get("default") is not None:
             words = f"{about.get('description', '')} Default: {json.dumps(about['default'])}."
             rest["description"] = words.strip()
-            rest = _or_null(rest) if is_sent else rest
         properties[name] = rest
     ordered = [name for name in properties if name in required]
     return {**schema, "properties": properties, **({"required": ordered} if ordered else {})}
-
-
-def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    if "anyOf" in schema:
-        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
-    return {**schema, "type": [schema["type"], "null"]} if isinstance(schema.get("type"), str) else schema
 
 
 def _structs(kinds: Iterable[Any]) -> set[type[msgspec.Struct]]:

@@ -127,8 +127,15 @@ async def who(call: Call, grant: Grant, namespace: str) -> Me:
     )
 
 
+class OpenApi:
+    """The document is made once, because that takes the event loop a fifth of a second."""
+
+    def __init__(self, services: Services) -> None:
+        self.answer = shown(document(services.routes, __version__))
+
+
 async def openapi(call: Call, query: NoQuery) -> Answer:
-    return shown(document(call.services.routes, __version__))
+    return call.services.part(OpenApi).answer
 
 
 _OK = msgspec.to_builtins(Health("ok"))
