@@ -10,9 +10,10 @@ import pytest
 
 from rota.domain.instant import rfc3339
 from rota.domain.job import Definition
-from rota.domain.outcome import Error, Failed
+from rota.domain.outcome import Error, Failed, GivenBack
 from rota.domain.requirement import Needs, Offers
 from rota.domain.schedule import CatchUp, Spec
+from rota.domain.status import Reason
 from rota.domain.trigger import Every
 from rota.ops import breakers, control, define, deploy, finish, firing, fleet, job_pauses, schedule, statistics
 from rota.ops.upkeep import ALL_SHARDS
@@ -169,6 +170,35 @@ async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient
     assert set(await findings(client, world, "severity=warning")) == {"job_paused"}
     assert set(await findings(client, world, "subject=render")) == {"no_worker"}
     assert (await client.get("/findings?kind=nothing")).status_code == 400
+
+
+async def test_case_a_job_whose_only_worker_is_in_trouble_stays_found_while_it_is_claimed_and_given_back(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    world.register(Definition(name="resize", needs=Needs(pool="images", isolated=True)))
+    worker = world.join(lease_s=36_000, offers=Offers(pools=("images",)), name="w-images")
+    server.store.transact(fleet.tell_trouble, worker, {"isolated jobs": "[Errno 28] No space left on device"})
+    id = world.enqueue("resize", queue="images", start_within_s=600)
+
+    async def seen() -> dict[str, Any]:
+        one = (await findings(client, world))["no_worker"]
+        assert one["text"] == "resize cannot run: no live worker with pool images can start a process for it"
+        assert (one["affected"], one["actions"][0]["link"]) == (1, f"/executions/{id}")
+        assert one["evidence"].endswith(". w-images: [Errno 28] No space left on device")
+        queue = (await outlooks(client, world))["images"]
+        assert (queue["state"], queue["outlook"], queue["slots"]) == ("no_worker", "never", 0)
+        return one
+
+    ready = await seen()
+    assert ready["evidence"].startswith("1 wait in images, oldest 2 s; the first is skipped in 9 m 58 s, at its ")
+    (attempt,) = world.claim(worker, 1)
+    assert (await seen())["findingId"] == ready["findingId"]
+    world.finish(attempt, GivenBack(Reason.NOT_BEGUN, 30.0))
+    assert (await client.get(f"/executions/{id}")).json()["status"] == "scheduled"
+    again = await seen()
+    assert (again["findingId"], again["since"]) == (ready["findingId"], ready["since"])
+    server.store.transact(fleet.tell_trouble, worker, {})
+    assert await findings(client, world) == {}
 
 
 async def test_case_a_breaker_a_long_execution_and_a_lost_worker(

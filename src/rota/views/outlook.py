@@ -82,13 +82,14 @@ def outlooks(read: Read) -> QueueOutlooks:
 def _outlook(read: Read, queue: QueueState, policy: str, max_depth: int | None) -> QueueOutlook:
     facts, live = read.facts, rules.claiming(read.facts)
     lanes = [lane for lane in facts.lanes if lane.queue == queue.name]
-    waiting = [lane for lane in lanes if lane.ready]
+    waiting = [lane for lane in lanes if lane.ready or lane.stuck]
     queued = sum(lane.ready for lane in lanes)
     lacks = rules.lacking(waiting, live)
     arrive, end = sum(lane.arrivals_per_s for lane in lanes), sum(lane.ended_per_s for lane in lanes)
     served = rules.worked_off_per_s(facts, lanes) if waiting else end
     peak, is_paused = read.peaks.get(queue.name, 0.0), queue.paused_at is not None
-    expected = forecast(queued, arrive, served, peak, is_paused=is_paused, is_served=lacks is None)
+    open_count = sum(lane.ready + lane.stuck for lane in lanes)
+    expected = forecast(open_count, arrive, served, peak, is_paused=is_paused, is_served=lacks is None)
     oldest_at = rules.oldest_at(waiting)
     depth: Series | None = rules.depth(facts, queue.name)
     return QueueOutlook(

@@ -9,6 +9,16 @@ SELECT l.id, l.app, l.job, l.queue, l.requirements, CASE WHEN q.paused_at IS NUL
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace ORDER BY l.id
 
+-- name: open_in_lane
+-- The first executions that are ready, those that have begun and are to run again, and those claimed a moment ago.
+SELECT x.id, x.run_at, x.deadline, n.stuck FROM (
+    SELECT a.id, 0 AS stuck FROM (SELECT r.id FROM ready r WHERE r.lane = :lane ORDER BY r.rank, r.id LIMIT :most) a
+    UNION ALL
+    SELECT b.id, 1 FROM (SELECT s.id FROM scheduled s WHERE s.lane = :lane AND s.reason IS NOT NULL LIMIT :most) b
+    UNION ALL
+    SELECT c.id, 1 FROM (SELECT r.id FROM running r WHERE r.lane = :lane AND r.started_at > :since LIMIT :most) c) n
+CROSS JOIN execution x ON x.id = n.id
+
 -- name: queue_states
 SELECT name, paused_at, paused_by, paused_note, policy, max_depth FROM queue WHERE namespace = :namespace ORDER BY name
 
