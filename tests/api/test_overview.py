@@ -372,6 +372,23 @@ async def test_case_a_queue_that_no_worker_can_run_says_what_is_missing(
     assert (queues["default"]["lacks"], queues["default"]["outlook"]) == (None, "unknown")
 
 
+async def test_case_a_queue_says_how_many_wait_and_for_what(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(25, "count", queue="payments")
+    server.store.transact(job_pauses.pause, "default", "shop", "count", "ops", "")
+    world.claim(worker, 50)
+    wait = {"kind": "job_paused", "app": "shop", "job": "count", "count": 25, "text": "job count is paused"}
+    queue = (await outlooks(client, world))["payments"]
+    assert (queue["queued"], queue["running"], queue["waiting"], queue["waits"]) == (0, 0, 25, [wait])
+    for path in ("/queues/payments", "/queues"):
+        answer = (await client.get(path)).json()
+        one = next(one for one in answer.get("items", [answer]) if one["name"] == "payments")
+        assert (one["waiting"], one["waits"]) == (25, [wait])
+    assert [one["waiting"] for name, one in (await outlooks(client, world)).items() if name != "payments"] == [0]
+
+
 async def test_case_a_queue_that_was_resumed_a_moment_ago_has_no_forecast(
     client: httpx.AsyncClient, server: Server, world: World
 ) -> None:

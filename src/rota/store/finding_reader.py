@@ -38,10 +38,10 @@ from rota.store import error_reader, reader
 from rota.store.error_reader import ErrorGroup
 from rota.store.load_reader import LaneRow, may_start
 from rota.store.port import Row, View
+from rota.store.reader import WaitRow
 
 MINUTE, HOUR = 60 * MICROSECONDS, 3600 * MICROSECONDS
 MOST_READY = 100_000
-MOST_WAITING = 10_000
 MOST_ROWS = 100
 MOST_JOBS = 20
 """The usual duration is read for at most this many jobs with long-running executions."""
@@ -88,6 +88,8 @@ class Read(msgspec.Struct, frozen=True):
     """How many were cancelled or skipped in the last minutes over which rates are measured."""
     queues: list[tuple[str, str, int | None]]
     """The name, the policy and the depth limit of each queue."""
+    waits: list[WaitRow]
+    """What executions wait for other than a slot, with open runs."""
     peaks: dict[str, float]
     """The most executions that ended per second in a minute of the last hour, by queue."""
 
@@ -98,7 +100,7 @@ def read(view: View, namespace: str) -> Read:
     circuits = view.records("open_breakers", Circuit, namespace=namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
-    pauses = view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS)
+    pauses = view.records("job_pauses", JobPause, namespace=namespace, most=reader.MOST_WAITING, jobs=MOST_ROWS)
     groups = error_reader.groups(view, namespace, now - LATELY)
     broken = _broken(view, namespace, pauses, groups)
     errors = error_reader.with_errors(view, namespace, groups, broken)
@@ -130,7 +132,8 @@ def read(view: View, namespace: str) -> Read:
     )
     totals = _summed(list(counts.values()))
     others = sum(sum(one.others[-jobs.RECENT :]) for one in counts.values())
-    return Read(facts, totals, others, [(row[0], row[4], row[5]) for row in queues], _peaks(rows, counts))
+    settings, waits = [(row[0], row[4], row[5]) for row in queues], reader.waits(view, namespace)
+    return Read(facts, totals, others, settings, waits, _peaks(rows, counts))
 
 
 def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:

@@ -59,11 +59,19 @@ WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :n
 -- name: dead_counted
 SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
 
--- name: waiting_counted
--- How many executions wait, without open runs, and how many rows were counted for that.
-SELECT CAST(sum(CASE WHEN n.id IS NULL THEN 1 ELSE 0 END) AS bigint) AS waiting, count(*) AS looked FROM (
-    SELECT w.id FROM lane l CROSS JOIN waiting w ON w.lane = l.id WHERE l.namespace = :namespace LIMIT :most) c
-LEFT JOIN run n ON n.id = c.id
+-- name: waiting_by_kind
+-- How many executions wait in all queues or in one, by job and one of the kinds of their blockers. Open runs are of the
+-- kind `run`. Reads at most :most rows.
+SELECT c.queue, c.app, c.job, c.kind, CASE WHEN j.paused_at IS NULL THEN 0 ELSE 1 END AS paused, c.count FROM (
+    SELECT k.queue, k.app, k.job, k.kind, count(*) AS count FROM (
+        SELECT w.queue, w.app, w.job, CASE WHEN n.id IS NOT NULL THEN 'run' ELSE
+                   coalesce((SELECT min(b.kind) FROM blocker b WHERE b.execution = w.id), 'dependency') END AS kind
+        FROM (SELECT l.queue, l.app, l.job, v.id FROM lane l CROSS JOIN waiting v ON v.lane = l.id
+              WHERE l.namespace = :namespace AND (:every OR l.queue = :name) LIMIT :most) w
+        LEFT JOIN run n ON n.id = w.id) k
+    GROUP BY k.queue, k.app, k.job, k.kind) c
+LEFT JOIN job j ON j.namespace = :namespace AND j.app = c.app AND j.name = c.job
+ORDER BY c.count DESC, c.app, c.job, c.kind
 
 -- name: pauses_lately
 -- Reads the newest rows, up to a bound: most of the trail is about single executions.
