@@ -181,7 +181,7 @@ async def test_case_a_job_whose_only_worker_is_in_trouble_stays_found_while_it_i
     id = world.enqueue("resize", queue="images", start_within_s=600)
 
     async def seen() -> dict[str, Any]:
-        one = (await findings(client, world))["no_worker"]
+        one: dict[str, Any] = (await findings(client, world))["no_worker"]
         assert one["text"] == "resize cannot run: no live worker with pool images can start a process for it"
         assert (one["affected"], one["actions"][0]["link"]) == (1, f"/executions/{id}")
         assert one["evidence"].endswith(". w-images: [Errno 28] No space left on device")
@@ -241,9 +241,15 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
     actions = found["ticks_overlap"]["actions"]
-    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Pause schedule…"]
-    assert (await client.post(f"http://localhost{actions[2]['path']}")).status_code == 200
-    assert "ticks_overlap" not in await findings(client, world)
+    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert (await client.post(f"http://localhost{actions[3]['path']}")).status_code == 200
+    found = await findings(client, world)
+    assert set(found) == {"long_running"}
+    assert found["long_running"]["evidence"] == "attempt 1; 3 ticks of schedule sync did not run because of it"
+    world.clock.advance(10 * 3600)
+    found = await findings(client, world)
+    cancel = found["long_running"]["actions"][1]
+    assert (await client.post(f"http://localhost{cancel['path']}")).status_code == 200
 
 
 async def test_case_ticks_that_nothing_looked_at_and_ticks_that_were_missed(

@@ -351,7 +351,19 @@ def test_overlaps_name_the_execution_that_runs() -> None:
     (one,) = found(left_out=[row], running=[runs])
     assert one.text == "sync: 3 ticks did not run"
     assert one.evidence == "overlap: the execution before had not ended, it runs for 57 m; the last 1 m ago"
-    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Pause schedule…"]
+    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert one.actions[2].path == "/api/v1/executions/id-1/cancel"
+
+
+def test_an_execution_because_of_which_ticks_did_not_run_stays_found_without_the_overlap() -> None:
+    about = {"id": "id-1", "app": "shop", "job": "sync_stock", "started_at": NOW - 57 * MINUTE, "attempt": 1}
+    hangs = Running(**about, schedule="sync", left_out=3)  # type: ignore[arg-type]
+    assert kinds(left_out=[OVERLAP], running=[hangs]) == ["ticks_overlap"]
+    (one,) = found(running=[hangs])
+    assert (one.kind, one.text, one.usual) == ("long_running", "sync_stock has run for 57 m", None)
+    assert one.evidence == "attempt 1; 3 ticks of schedule sync did not run because of it"
+    assert [action.label for action in one.actions] == ["Open", "Cancel…"]
+    assert kinds(running=[Running(**about, schedule="sync")]) == []  # type: ignore[arg-type]
 
 
 def test_a_schedule_that_is_not_looked_at() -> None:

@@ -322,7 +322,7 @@ def _running(view: View, namespace: str, now: int) -> list[Running]:
     rows = view.rows("longest_running", namespace=namespace, before=now - jobs.LEAST_LONG, most=MOST_ROWS)
     took: dict[tuple[str, str], list[int]] = {}
     found = []
-    for id, app, job, started_at, attempts, done, total in rows:
+    for id, app, job, started_at, attempts, done, total, schedule, left_out in rows:
         if (app, job) not in took:
             took[app, job] = durations(view, namespace, app, job, id) if len(took) < MOST_JOBS else []
         found.append(
@@ -334,6 +334,8 @@ def _running(view: View, namespace: str, now: int) -> list[Running]:
                 attempt=attempts + 1,
                 took=took[app, job],
                 percent=_percent(done, total),
+                schedule=schedule,
+                left_out=int(left_out or 0),
             )
         )
     return found

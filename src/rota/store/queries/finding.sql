@@ -123,9 +123,16 @@ CROSS JOIN schedule s ON s.id = h.schedule AND s.namespace = :namespace
 ORDER BY h.next_at LIMIT :most
 
 -- name: longest_running
-SELECT r.id, l.app, l.job, r.started_at, r.attempts, n.done, n.total
-FROM running r CROSS JOIN lane l ON l.id = r.lane LEFT JOIN note n ON n.id = r.id AND n.fence = r.fence
-WHERE l.namespace = :namespace AND r.started_at < :before ORDER BY r.started_at LIMIT :most
+-- With the schedule that started it, and how many of its ticks did not run because this is the last one and still runs.
+SELECT o.id, o.app, o.job, o.started_at, o.attempts, n.done, n.total, x.schedule,
+       (SELECT CAST(sum(t.count) AS bigint) FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+        CROSS JOIN tick t ON t.schedule = s.id AND t.at > coalesce(x.tick, x.created_at)
+        WHERE s.namespace = :namespace AND s.app = o.app AND s.name = x.schedule AND h.last_execution = o.id
+          AND t.execution IS NULL AND t.outcome IN ('overlap', 'queued')) AS left_out
+FROM (SELECT r.id, r.fence, l.app, l.job, r.started_at, r.attempts FROM running r CROSS JOIN lane l ON l.id = r.lane
+      WHERE l.namespace = :namespace AND r.started_at < :before ORDER BY r.started_at LIMIT :most) o
+CROSS JOIN execution x ON x.id = o.id LEFT JOIN note n ON n.id = o.id AND n.fence = o.fence
+ORDER BY o.started_at
 
 -- name: durations_before
 -- How long the successes took among the last executions of a job before one of them.
