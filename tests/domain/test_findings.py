@@ -237,6 +237,31 @@ def test_work_that_no_live_worker_can_run(
     assert texts == ([] if text is None else [text])
 
 
+@pytest.mark.parametrize(
+    ("workers", "needs", "words"),
+    [
+        ([], "", "serves the queue"),
+        ([{"jobs": frozenset({"ship"})}], "", "has their job"),
+        ([{}], '{"pool":"video"}', "has the pool"),
+        ([{"trouble": {"isolated jobs": "no memory"}}], '{"isolated":true}', "can start no process"),
+    ],
+)
+def test_the_meaning_of_work_that_no_worker_can_run_follows_the_cause(
+    workers: list[dict[str, Any]], needs: str, words: str
+) -> None:
+    facts = {"workers": [worker(**one) for one in workers], "lanes": [lane(requirements=needs)]}
+    (one,) = (one for one in found(**facts) if one.kind == "no_worker")
+    assert words in (one.means or "")
+    assert (one.advice is not None) == bool(workers and "trouble" in workers[0])
+
+
+def test_a_failing_job_without_dead_letters_does_not_say_that_they_are_kept() -> None:
+    (replayed,) = found(broken={CHARGE: BROKEN})
+    assert (replayed.means or "").endswith("and no dead letter of them is left.")
+    (kept,) = found(broken={CHARGE: BROKEN}, errors=[error(new=0)])
+    assert kept.means is None
+
+
 def test_the_worker_that_could_run_it_and_stopped_last_is_named() -> None:
     gone = worker(stopped_at=NOW - HOUR, state="stopped", offers='{"pools":["video"]}', name="gpu-1")
     needs = lane(requirements='{"pool":"video","tags":["eu"]}')

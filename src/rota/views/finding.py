@@ -104,6 +104,8 @@ class Finding(Shape, frozen=True):
     """What can be done about it, best first."""
     advice: str | None = None
     """What to do, in words, if no action alone helps; null if one does."""
+    means: str | None = None
+    """What it means, in sentences, if its cause is not the usual one of its kind; null if it is."""
 
 
 class Numbers(Shape, frozen=True):
@@ -185,6 +187,7 @@ def shown(one: domain.Finding) -> Finding:
         series=None if one.series is None else series(one.series),
         actions=[_action(action) for action in one.actions],
         advice=one.advice,
+        means=one.means,
     )
 
 

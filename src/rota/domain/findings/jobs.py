@@ -38,6 +38,9 @@ LEAST_RUNS, LONGER, LEAST_LONG = 5, 1.5, 60 * MICROSECONDS
 NO_MINUTES = Minutes([0] * MINUTES, [0] * MINUTES, [0] * MINUTES)
 
 
+_NO_LETTERS = "Executions of this job have failed for good, and no dead letter of them is left."
+
+
 def failing(facts: Facts) -> Iterator[Finding]:
     """Jobs that fail more than usual, and jobs that have not succeeded since their version in force first failed.
 
@@ -73,6 +76,7 @@ def _failing(facts: Facts, app: str, job: str, share: float | None) -> Finding:
         series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
         actions=[*_letters(app, job, errors), *_remedies(facts, app, job, pause)],
         advice=None if pause is None else _before_resuming(facts, app, job),
+        means=None if errors else _NO_LETTERS,
     )
 
 

@@ -39,6 +39,15 @@ class Lack:
     NOTHING, WORKER, JOB, NEEDS, PROCESS = range(5)
 
 
+_MEANS = {
+    Lack.WORKER: "Executions wait, and no live worker of their app serves the queue.",
+    Lack.JOB: "Executions wait, and no live worker that serves the queue has their job.",
+    Lack.NEEDS: "Executions wait, and no live worker has the pool, the tags and the resources that they need.",
+    Lack.PROCESS: "Executions wait: the live workers that may run them can start no process for them.",
+}
+_MEND = "mend the trouble of the worker, such as a full disk, or start another worker on another machine"
+
+
 def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
     """`workers` are those that may claim."""
     own = [one for one in workers if _is_of_app(one, lane)]
@@ -126,6 +135,8 @@ def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, la
         affected=queued,
         series=depth(facts, queues[0]) if len(queues) == 1 else None,
         actions=[_why(lanes), Action(label="Start a worker", command=_start(app, lanes[0].requirements))],
+        advice=_MEND if lack == Lack.PROCESS else None,
+        means=_MEANS[lack],
         aspect=f"{wanted} process".strip() if lack == Lack.PROCESS else wanted,
     )
 
