@@ -143,12 +143,17 @@ async def test_slots_of_a_worker_that_can_start_no_process_are_not_counted(
     assert [(one["slots"], one["freeSlots"]) for one in found["groups"]] == [(0, 0)]
 
 
-async def test_a_stopped_worker_keeps_its_last_trouble(server: Server, client: httpx.AsyncClient) -> None:
+async def test_a_stopped_worker_keeps_its_last_trouble_and_who_asked_it_to_drain(
+    server: Server, client: httpx.AsyncClient
+) -> None:
     id = worker(server, "report")
     server.store.transact(fleet.tell_trouble, id, {"commands": "[Errno 28] No space left on device"})
-    await client.post(f"/workers/{id}/drain")
+    assert (await client.get(f"/workers/{id}")).json()["drainAskedBy"] is None
+    draining = (await client.post(f"/workers/{id}/drain")).json()
+    assert (draining["drainAskedBy"], draining["ended"]) == ("local", None)
     server.store.transact(fleet.leave, id)
     stopped = (await client.get(f"/workers/{id}")).json()
+    assert (stopped["drainAskedBy"], stopped["ended"]["held"]) == ("local", 0)
     assert (stopped["state"], stopped["troubleText"]) == (
         "stopped",
         "can start no process for commands: [Errno 28] No space left on device",
