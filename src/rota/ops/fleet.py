@@ -71,6 +71,9 @@ class WorkerEnd(msgspec.Struct, frozen=True):
     """Who asked the worker to drain. Written when that is asked, and kept when the worker stops."""
 
 
+_decode_end = msgspec.json.Decoder(WorkerEnd).decode
+
+
 class Death(msgspec.Struct, frozen=True):
     """How many executions dead workers held, and those of them that do not run again."""
 
@@ -182,7 +185,7 @@ def tell_standstill(tx: Tx, worker: int, why: str) -> None:
 def _note_end(tx: Tx, worker: int, end: WorkerEnd) -> None:
     row = tx.one("end_of_worker", worker=worker)
     if row is not None and row[0]:
-        asked_by = msgspec.json.decode(row[0], type=WorkerEnd).asked_by
+        asked_by = _decode_end(row[0]).asked_by
         end = msgspec.structs.replace(end, asked_by=end.asked_by or asked_by)
     tx.run("set_worker_end", worker=worker, ended=msgspec.json.encode(end).decode())
 

@@ -100,7 +100,7 @@ class Worker(Shape, frozen=True):
     ended: WorkerEnd | None
     """The executions that it held when it stopped; null while it runs."""
     drain_asked_by: str | None
-    """Who asked it to drain; null if nobody did."""
+    """The actor who asked it to drain; null if it was not asked."""
 
 
 class WorkerChanged(Worker, frozen=True):
