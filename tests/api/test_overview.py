@@ -10,9 +10,10 @@ import pytest
 
 from rota.domain.instant import rfc3339
 from rota.domain.job import Definition
-from rota.domain.outcome import Error, Failed
+from rota.domain.outcome import Error, Failed, GivenBack
 from rota.domain.requirement import Needs, Offers
 from rota.domain.schedule import CatchUp, Spec
+from rota.domain.status import Reason
 from rota.domain.trigger import Every
 from rota.ops import breakers, control, define, deploy, finish, firing, fleet, job_pauses, schedule, statistics
 from rota.ops.upkeep import ALL_SHARDS
@@ -171,6 +172,35 @@ async def test_case_what_cannot_run_and_what_is_paused(client: httpx.AsyncClient
     assert (await client.get("/findings?kind=nothing")).status_code == 400
 
 
+async def test_case_a_job_whose_only_worker_is_in_trouble_stays_found_while_it_is_claimed_and_given_back(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    world.register(Definition(name="resize", needs=Needs(pool="images", isolated=True)))
+    worker = world.join(lease_s=36_000, offers=Offers(pools=("images",)), name="w-images")
+    server.store.transact(fleet.tell_trouble, worker, {"isolated jobs": "[Errno 28] No space left on device"})
+    id = world.enqueue("resize", queue="images", start_within_s=600)
+
+    async def seen() -> dict[str, Any]:
+        one: dict[str, Any] = (await findings(client, world))["no_worker"]
+        assert one["text"] == "resize cannot run: no live worker with pool images can start a process for it"
+        assert (one["affected"], one["actions"][0]["link"]) == (1, f"/executions/{id}")
+        assert one["evidence"].endswith(". w-images: [Errno 28] No space left on device")
+        queue = (await outlooks(client, world))["images"]
+        assert (queue["state"], queue["outlook"], queue["slots"]) == ("no_worker", "never", 0)
+        return one
+
+    ready = await seen()
+    assert ready["evidence"].startswith("1 wait in images, oldest 2 s; the first is skipped in 9 m 58 s, at its ")
+    (attempt,) = world.claim(worker, 1)
+    assert (await seen())["findingId"] == ready["findingId"]
+    world.finish(attempt, GivenBack(Reason.NOT_BEGUN, 30.0))
+    assert (await client.get(f"/executions/{id}")).json()["status"] == "scheduled"
+    again = await seen()
+    assert (again["findingId"], again["since"]) == (ready["findingId"], ready["since"])
+    server.store.transact(fleet.tell_trouble, worker, {})
+    assert await findings(client, world) == {}
+
+
 async def test_case_a_breaker_a_long_execution_and_a_lost_worker(
     client: httpx.AsyncClient, server: Server, world: World
 ) -> None:
@@ -211,9 +241,15 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
     actions = found["ticks_overlap"]["actions"]
-    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Pause schedule…"]
-    assert (await client.post(f"http://localhost{actions[2]['path']}")).status_code == 200
-    assert "ticks_overlap" not in await findings(client, world)
+    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert (await client.post(f"http://localhost{actions[3]['path']}")).status_code == 200
+    found = await findings(client, world)
+    assert set(found) == {"long_running"}
+    assert found["long_running"]["evidence"] == "attempt 1; 3 ticks of schedule sync did not run because of it"
+    world.clock.advance(10 * 3600)
+    found = await findings(client, world)
+    cancel = found["long_running"]["actions"][1]
+    assert (await client.post(f"http://localhost{cancel['path']}")).status_code == 200
 
 
 async def test_case_ticks_that_nothing_looked_at_and_ticks_that_were_missed(
@@ -340,6 +376,23 @@ async def test_case_a_queue_that_no_worker_can_run_says_what_is_missing(
     assert images["lacks"] == "no live worker with pool images can start a process for resize"
     assert queues["video"]["lacks"] == "no live worker has pool video"
     assert (queues["default"]["lacks"], queues["default"]["outlook"]) == (None, "unknown")
+
+
+async def test_case_a_queue_says_how_many_wait_and_for_what(
+    client: httpx.AsyncClient, server: Server, world: World
+) -> None:
+    worker = world.join(lease_s=36_000)
+    world.enqueue_many(25, "count", queue="payments")
+    server.store.transact(job_pauses.pause, "default", "shop", "count", "ops", "")
+    world.claim(worker, 50)
+    wait = {"kind": "job_paused", "app": "shop", "job": "count", "count": 25, "text": "job count is paused"}
+    queue = (await outlooks(client, world))["payments"]
+    assert (queue["queued"], queue["running"], queue["waiting"], queue["waits"]) == (0, 0, 25, [wait])
+    for path in ("/queues/payments", "/queues"):
+        answer = (await client.get(path)).json()
+        one = next(one for one in answer.get("items", [answer]) if one["name"] == "payments")
+        assert (one["waiting"], one["waits"]) == (25, [wait])
+    assert [one["waiting"] for name, one in (await outlooks(client, world)).items() if name != "payments"] == [0]
 
 
 async def test_case_a_queue_that_was_resumed_a_moment_ago_has_no_forecast(

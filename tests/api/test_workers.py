@@ -126,3 +126,35 @@ async def test_the_load_is_that_of_the_command(server: Server, client: httpx.Asy
     assert (await client.get("/load?target=1m30s")).json()["targetS"] == 90
     for wrong in ("target=0", "target=soon", "target=-1", "target=1e999", "slots=0", "slots=x", "pol=a"):
         assert (await client.get(f"/load?{wrong}")).status_code == 400, wrong
+
+
+async def test_slots_of_a_worker_that_can_start_no_process_are_not_counted(
+    server: Server, client: httpx.AsyncClient
+) -> None:
+    job(server, needs=Needs(isolated=True))
+    id = worker(server, "report")
+    await client.post("/schedules", json={"job": "report", "every": 60})
+    await client.post("/schedules/report/trigger")
+    assert [one["slots"] for one in (await client.get("/load")).json()["groups"]] == [4]
+    server.store.transact(fleet.tell_trouble, id, {"commands": "No space left on device"})
+    assert [one["slots"] for one in (await client.get("/load")).json()["groups"]] == [4]
+    server.store.transact(fleet.tell_trouble, id, {"isolated jobs": "No space left on device"})
+    found = (await client.get("/load")).json()
+    assert [(one["slots"], one["freeSlots"]) for one in found["groups"]] == [(0, 0)]
+
+
+async def test_a_stopped_worker_keeps_its_last_trouble_and_who_asked_it_to_drain(
+    server: Server, client: httpx.AsyncClient
+) -> None:
+    id = worker(server, "report")
+    server.store.transact(fleet.tell_trouble, id, {"commands": "[Errno 28] No space left on device"})
+    assert (await client.get(f"/workers/{id}")).json()["drainAskedBy"] is None
+    draining = (await client.post(f"/workers/{id}/drain")).json()
+    assert (draining["drainAskedBy"], draining["ended"]) == ("local", None)
+    server.store.transact(fleet.leave, id)
+    stopped = (await client.get(f"/workers/{id}")).json()
+    assert (stopped["drainAskedBy"], stopped["ended"]["held"]) == ("local", 0)
+    assert (stopped["state"], stopped["troubleText"]) == (
+        "stopped",
+        "can start no process for commands: [Errno 28] No space left on device",
+    )

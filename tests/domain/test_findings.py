@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from rota.api.resources import dashboard
+from rota.api.routes import table
 from rota.domain.breaker import UNTIL_CLOSED, Circuit
 from rota.domain.findings import evaluate
 from rota.domain.findings.facts import (
@@ -26,7 +28,7 @@ from rota.domain.findings.facts import (
     WayBack,
     Worker,
 )
-from rota.domain.findings.finding import Finding
+from rota.domain.findings.finding import Finding, Kind
 from rota.domain.findings.queues import worked_off_per_s
 from rota.domain.load import Lane
 
@@ -235,6 +237,31 @@ def test_work_that_no_live_worker_can_run(
     assert texts == ([] if text is None else [text])
 
 
+@pytest.mark.parametrize(
+    ("workers", "needs", "words"),
+    [
+        ([], "", "serves the queue"),
+        ([{"jobs": frozenset({"ship"})}], "", "has their job"),
+        ([{}], '{"pool":"video"}', "has the pool"),
+        ([{"trouble": {"isolated jobs": "no memory"}}], '{"isolated":true}', "can start no process"),
+    ],
+)
+def test_the_meaning_of_work_that_no_worker_can_run_follows_the_cause(
+    workers: list[dict[str, Any]], needs: str, words: str
+) -> None:
+    facts = {"workers": [worker(**one) for one in workers], "lanes": [lane(requirements=needs)]}
+    (one,) = (one for one in found(**facts) if one.kind == "no_worker")
+    assert words in (one.means or "")
+    assert (one.advice is not None) == bool(workers and "trouble" in workers[0])
+
+
+def test_a_failing_job_without_dead_letters_does_not_say_that_they_are_kept() -> None:
+    (replayed,) = found(broken={CHARGE: BROKEN})
+    assert (replayed.means or "").endswith("and no dead letter of them is left.")
+    (kept,) = found(broken={CHARGE: BROKEN}, errors=[error(new=0)])
+    assert kept.means is None
+
+
 def test_the_worker_that_could_run_it_and_stopped_last_is_named() -> None:
     gone = worker(stopped_at=NOW - HOUR, state="stopped", offers='{"pools":["video"]}', name="gpu-1")
     needs = lane(requirements='{"pool":"video","tags":["eu"]}')
@@ -349,7 +376,19 @@ def test_overlaps_name_the_execution_that_runs() -> None:
     (one,) = found(left_out=[row], running=[runs])
     assert one.text == "sync: 3 ticks did not run"
     assert one.evidence == "overlap: the execution before had not ended, it runs for 57 m; the last 1 m ago"
-    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Pause schedule…"]
+    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert one.actions[2].path == "/api/v1/executions/id-1/cancel"
+
+
+def test_an_execution_because_of_which_ticks_did_not_run_stays_found_without_the_overlap() -> None:
+    about = {"id": "id-1", "app": "shop", "job": "sync_stock", "started_at": NOW - 57 * MINUTE, "attempt": 1}
+    hangs = Running(**about, schedule="sync", left_out=3)  # type: ignore[arg-type]
+    assert kinds(left_out=[OVERLAP], running=[hangs]) == ["ticks_overlap"]
+    (one,) = found(running=[hangs])
+    assert (one.kind, one.text, one.usual) == ("long_running", "sync_stock has run for 57 m", None)
+    assert one.evidence == "attempt 1; 3 ticks of schedule sync did not run because of it"
+    assert [action.label for action in one.actions] == ["Open", "Cancel…"]
+    assert kinds(running=[Running(**about, schedule="sync")]) == []  # type: ignore[arg-type]
 
 
 def test_a_schedule_that_is_not_looked_at() -> None:
@@ -426,3 +465,56 @@ def test_ticks_that_overlap_come_after_what_a_person_has_stopped() -> None:
     row = LeftOut(3, "shop", "sync", "sync_stock", "overlap", 900, 9, NOW - HOUR, NOW - MINUTE, "overlap", None)
     paused = QueueState("pay", NOW - MINUTE, "oncall", None)
     assert kinds(left_out=[row], queues=[paused], lanes=[lane(is_paused=True)]) == ["queue_paused", "ticks_overlap"]
+
+
+OVERLAP = LeftOut(3, "shop", "sync", "sync_stock", "overlap", 3, 3, NOW - HOUR, NOW - MINUTE, "overlap", "id-1")
+MISSED = LeftOut(4, "shop", "mail", "send", "missed", 3, 3, NOW - HOUR, NOW - MINUTE, "missed", None)
+EVERYTHING: dict[str, Any] = {
+    "minutes": {CHARGE: minutes(10, 16)},
+    "errors": [error(), error(job="ship", new=1)],
+    "ways_back": {CHARGE: DATA},
+    "broken": {CHARGE: BROKEN},
+    "pauses": [JobPause("shop", "charge", NOW - HOUR, "ops", None, 5)],
+    "queues": [QueueState("pay", NOW - HOUR, "ops"), QueueState("mail", depth=[10] * MINUTES)],
+    "lanes": [
+        lane(is_paused=True),
+        lane(queue="mail", arrivals_per_s=2.0, ended_per_s=1.0),
+        lane(queue="mail", requirements='{"pool":"video"}'),
+    ],
+    "workers": [
+        worker(name="vm:7", trouble={"commands": "No space left on device"}, beats="0" * 38 + "12"),
+        worker(id=8, name="vm:8", lease_until=NOW - MINUTE),
+    ],
+    "circuits": [Circuit("bank", 5, NOW - MINUTE, NOW + 30 * SECOND)],
+    "left_out": [OVERLAP, MISSED],
+    "overdue": [Overdue(3, "shop", "sync", "sync_stock", NOW - HOUR)],
+    "running": [
+        Running(id="id-1", app="shop", job="sync_stock", started_at=NOW - HOUR, attempt=1),
+        Running(id="id-2", app="shop", job="backup", started_at=NOW - HOUR, attempt=1, took=[MINUTE] * 5),
+    ],
+    "paused_runs": [RunState("run-1", "shop", "etl", NOW - HOUR, "ops", "wait")],
+    "approvals": [
+        Approval("id-3", "run-1", "shop", "Release?", NOW - HOUR, None),
+        Approval("id-4", "run-2", "shop", "Release?", NOW - 25 * HOUR, None),
+    ],
+}
+IDS = {"worker": {"7", "8"}, "run": {"run-1", "run-2"}, "approval": {"id-3", "id-4"}, "schedule": {"3", "4"}}
+"""The ids of the things in EVERYTHING, by the name of the parameter in an address."""
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_action_of_a_finding_leads_to_an_address_that_exists(kind: Kind) -> None:
+    routes, pages = table(), {address.path for address in dashboard.addresses()}
+    actions = [action for one in found(**EVERYTHING) if one.kind is kind for action in one.actions]
+    assert actions, "EVERYTHING has facts for every kind of finding"
+    for action in actions:
+        assert action.command or action.link or action.path, action.label
+        for address, method in ((action.link, "GET"), (action.path, action.method)):
+            if address is None:
+                continue
+            resolved = routes.find(address.partition("?")[0])
+            assert resolved is not None, address
+            methods, values = resolved
+            assert method in methods, address
+            assert address != action.link or methods["GET"].path in pages, address
+            assert all(value in IDS.get(name, {value}) for name, value in values.items()), address

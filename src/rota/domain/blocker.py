@@ -40,12 +40,30 @@ _WORDS = {
 }
 
 
+_OF_SEVERAL = {
+    Kind.RUN: "the steps of their run have not ended",
+    Kind.RUN_PAUSED: "their run is paused",
+    Kind.MAP: "earlier items of their map have not ended",
+    Kind.DEPENDENCY: "the jobs that they depend on have not ended",
+    Kind.SLEEP: "their time has not come",
+    Kind.EVENT: "their event has not come",
+    Kind.APPROVAL: "their question has no answer",
+    Kind.LIMIT: "their limit has no free place",
+    Kind.RATE: "their rate limit is reached",
+}
 _ENDS = {"": "the end of ", "success": "a success of ", "failed": "a failure of ", "done": "the end of "}
 
 
 def job_key(namespace: str, app: str, job: str) -> str:
     """The key of a job's blocker. No name contains a slash."""
     return f"{namespace}/{app}/{job}"
+
+
+def reason(kind: Kind, job: str, *, is_job_paused: bool) -> str:
+    """Why several executions of a job wait behind blockers of this kind, in a sentence."""
+    if kind is Kind.JOB_PAUSED:
+        return f"job {job} is paused" if is_job_paused else f"job {job} was resumed, and they start in turn"
+    return _OF_SEVERAL[kind]
 
 
 def words(kind: Kind, key: str) -> str:

@@ -50,6 +50,14 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     ended: int = 0
     took: int = 0
     """How many ended attempts were read, and how long they took together."""
+    stuck: int = 0
+    """If no live worker can start a process for the job: how many were claimed a moment ago or are to run again.
+
+    A worker claims such an execution from time to time, and gives it back."""
+    oldest_open: str | None = None
+    """If no live worker can run the job: the id of the oldest execution that is ready or stuck."""
+    skip_at: int | None = None
+    """If no live worker can run the job: the earliest start deadline of those."""
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,10 +69,13 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     offers: str
     slots: int
     running: int
+    trouble: frozenset[str] = frozenset()
+    """What it can start no process for."""
 
     def serves(self, lane: Lane) -> bool:
         is_its = self.app in (lane.app, ALL_APPS) and (self.queues is None or lane.queue in self.queues)
-        return is_its and (lane.runs or lane.job) in self.jobs and requirement.fits(lane.requirements, self.offers)
+        can_run = (lane.runs or lane.job) in self.jobs and requirement.fits(lane.requirements, self.offers)
+        return is_its and can_run and requirement.can_start(lane.requirements, self.trouble)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ the executions that a process runs at once stay within them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -174,6 +174,12 @@ def processes(requirements: str) -> str:
     """The purpose of the process that the job needs; empty if it needs none."""
     wanted = decode(requirements)
     return ISOLATED if wanted.isolated else COMMANDS if wanted.command else ""
+
+
+def can_start(requirements: str, trouble: Container[str]) -> bool:
+    """Whether a worker with this trouble can start the process that the job needs, if it needs one."""
+    purpose = processes(requirements)
+    return STANDS_STILL not in trouble and not (purpose and purpose in trouble)
 
 
 def is_workflow(requirements: str) -> bool:

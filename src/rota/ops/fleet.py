@@ -67,6 +67,11 @@ class WorkerEnd(msgspec.Struct, frozen=True):
     returned: int
     failed: int = 0
     cause: str = ""
+    asked_by: str = ""
+    """Who asked the worker to drain. Written when that is asked, and kept when the worker stops."""
+
+
+_decode_end = msgspec.json.Decoder(WorkerEnd).decode
 
 
 class Death(msgspec.Struct, frozen=True):
@@ -112,6 +117,7 @@ def ask_to_drain(tx: Tx, namespace: str, worker: int, actor: str) -> bool:
     """
     if not tx.changed("ask_to_drain", worker=worker, namespace=namespace, asked=TO_DRAIN):
         return False
+    _note_end(tx, worker, WorkerEnd(held=0, returned=0, asked_by=str(actor)))
     audit(tx, namespace, actor, "worker.drain", str(worker))
     return True
 
@@ -177,6 +183,10 @@ def tell_standstill(tx: Tx, worker: int, why: str) -> None:
 
 
 def _note_end(tx: Tx, worker: int, end: WorkerEnd) -> None:
+    row = tx.one("end_of_worker", worker=worker)
+    if row is not None and row[0]:
+        asked_by = _decode_end(row[0]).asked_by
+        end = msgspec.structs.replace(end, asked_by=end.asked_by or asked_by)
     tx.run("set_worker_end", worker=worker, ended=msgspec.json.encode(end).decode())
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from rota.domain.breaker import Circuit
 from rota.domain.findings import jobs
+from rota.domain.findings import queues as queue_rules
 from rota.domain.findings.facts import (
     MINUTES,
     Approval,
@@ -26,6 +27,7 @@ from rota.domain.findings.facts import (
     WayBack,
     Worker,
 )
+from rota.domain.findings.queues import Lack
 from rota.domain.instant import MICROSECONDS
 from rota.domain.load import Lane
 from rota.domain.schedule import SHARDS
@@ -36,10 +38,10 @@ from rota.store import error_reader, reader
 from rota.store.error_reader import ErrorGroup
 from rota.store.load_reader import LaneRow, may_start
 from rota.store.port import Row, View
+from rota.store.reader import WaitRow
 
 MINUTE, HOUR = 60 * MICROSECONDS, 3600 * MICROSECONDS
 MOST_READY = 100_000
-MOST_WAITING = 10_000
 MOST_ROWS = 100
 MOST_JOBS = 20
 """The usual duration is read for at most this many jobs with long-running executions."""
@@ -53,6 +55,9 @@ MOST_BROKEN = 10
 """The ends of the version in force are read for at most this many jobs."""
 MOST_AUDITED = 1000
 """Pauses that ended lately are looked for among this many of the newest entries of the audit trail."""
+CLAIMED = MINUTE
+"""An execution that runs for longer than this was really started."""
+MOST_OPEN = 1000
 SKEW = 300 * MICROSECONDS
 """The id of an execution may be this much older than its creation: it has the time of a client."""
 
@@ -83,6 +88,8 @@ class Read(msgspec.Struct, frozen=True):
     """How many were cancelled or skipped in the last minutes over which rates are measured."""
     queues: list[tuple[str, str, int | None]]
     """The name, the policy and the depth limit of each queue."""
+    waits: list[WaitRow]
+    """What executions wait for other than a slot, with open runs."""
     peaks: dict[str, float]
     """The most executions that ended per second in a minute of the last hour, by queue."""
 
@@ -93,18 +100,19 @@ def read(view: View, namespace: str) -> Read:
     circuits = view.records("open_breakers", Circuit, namespace=namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
-    pauses = view.records("job_pauses", JobPause, namespace=namespace, most=MOST_WAITING, jobs=MOST_ROWS)
+    pauses = view.records("job_pauses", JobPause, namespace=namespace, most=reader.MOST_WAITING, jobs=MOST_ROWS)
     groups = error_reader.groups(view, namespace, now - LATELY)
     broken = _broken(view, namespace, pauses, groups)
     errors = error_reader.with_errors(view, namespace, groups, broken)
     rates_from = now - now % MINUTE - (RATE_MINUTES - 1) * MINUTE
+    workers = _workers(view, namespace, now)
     facts = Facts(
         now=now,
         rates_from=rates_from,
         pause_changes=view.records(
             "pauses_lately", PauseChange, namespace=namespace, since=rates_from, looks=MOST_AUDITED
         ),
-        lanes=_lanes(view, rows, counts, circuits, now),
+        lanes=_with_stuck(view, rows, _lanes(view, rows, counts, circuits, now), workers),
         queues=_queues(view, namespace, queues, now),
         minutes=_by_job(rows, counts),
         usual=_usual(view, namespace, rows, counts, now),
@@ -117,14 +125,15 @@ def read(view: View, namespace: str) -> Read:
         ),
         overdue=_overdue(view, namespace, now),
         running=_running(view, namespace, now),
-        workers=_workers(view, namespace, now),
+        workers=workers,
         circuits=circuits,
         paused_runs=view.records("runs_paused", RunState, namespace=namespace, most=MOST_ROWS),
         approvals=_approvals(view, namespace),
     )
     totals = _summed(list(counts.values()))
     others = sum(sum(one.others[-jobs.RECENT :]) for one in counts.values())
-    return Read(facts, totals, others, [(row[0], row[4], row[5]) for row in queues], _peaks(rows, counts))
+    settings, waits = [(row[0], row[4], row[5]) for row in queues], reader.waits(view, namespace)
+    return Read(facts, totals, others, settings, waits, _peaks(rows, counts))
 
 
 def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:
@@ -175,6 +184,30 @@ def _lanes(
         for row in rows
         for own in (counts.get(row.id) or _Counts(),)
     ]
+
+
+def _with_stuck(view: View, rows: Sequence[LaneRow], lanes: Sequence[Lane], workers: Sequence[Worker]) -> list[Lane]:
+    """With the open executions of the lanes that no live worker can run."""
+    live = queue_rules.claiming(Facts(now=view.now, workers=list(workers)))
+    found, looked = list(lanes), 0
+    for place, (row, lane) in enumerate(zip(rows, lanes, strict=True)):
+        lack = queue_rules.lacks(lane, live)
+        if looked < MOST_ROWS and (lack == Lack.PROCESS or (lack != Lack.NOTHING and lane.ready)):
+            looked += 1
+            opened = view.rows("open_in_lane", lane=row.id, since=view.now - CLAIMED, most=MOST_OPEN)
+            found[place] = _stuck(lane, opened, is_claimed=lack == Lack.PROCESS)
+    return found
+
+
+def _stuck(lane: Lane, rows: Sequence[Row], *, is_claimed: bool) -> Lane:
+    """Each row has the id, when it was due, its start deadline, and whether it is not ready."""
+    own = [row for row in rows if is_claimed or not row[3]]
+    oldest = min(own, key=lambda row: (row[1], row[0]), default=None)
+    if oldest is None:
+        return lane
+    skip_at = min((row[2] for row in own if row[2] is not None), default=None)
+    stuck = sum(row[3] for row in own)
+    return msgspec.structs.replace(lane, stuck=stuck, oldest_at=oldest[1], oldest_open=str(oldest[0]), skip_at=skip_at)
 
 
 def _by_job(rows: Sequence[LaneRow], counts: Mapping[int, _Counts]) -> dict[tuple[str, str], Minutes]:
@@ -289,7 +322,7 @@ def _running(view: View, namespace: str, now: int) -> list[Running]:
     rows = view.rows("longest_running", namespace=namespace, before=now - jobs.LEAST_LONG, most=MOST_ROWS)
     took: dict[tuple[str, str], list[int]] = {}
     found = []
-    for id, app, job, started_at, attempts, done, total in rows:
+    for id, app, job, started_at, attempts, done, total, schedule, left_out in rows:
         if (app, job) not in took:
             took[app, job] = durations(view, namespace, app, job, id) if len(took) < MOST_JOBS else []
         found.append(
@@ -301,6 +334,8 @@ def _running(view: View, namespace: str, now: int) -> list[Running]:
                 attempt=attempts + 1,
                 took=took[app, job],
                 percent=_percent(done, total),
+                schedule=schedule,
+                left_out=int(left_out or 0),
             )
         )
     return found

@@ -131,6 +131,7 @@ def _workers(view: View, namespace: str, now: int) -> list[Capacity]:
             offers=row.offers,
             slots=row.concurrency,
             running=row.running,
+            trouble=frozenset(msgspec.json.decode(row.trouble, type=dict[str, str]) if row.trouble else ()),
         )
         for row in reader.workers(view, namespace, _NEVER_STOPPED)
         if row.state == "live" and row.lease_until > now

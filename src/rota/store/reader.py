@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rota.domain.blocker import Kind
 from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id
 from rota.store.port import Row, View, operation
+
+MOST_WAITING = 10_000
+"""At most this many waiting executions are counted by what they wait for."""
 
 NEWEST = 10_000
 """How many ids of a table are searched for their ends."""
@@ -125,6 +129,17 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True):
     oldest_at: int | None
     dead: int
     revision: int
+
+
+class WaitRow(msgspec.Struct, frozen=True, array_like=True):
+    """How many executions of a job wait in a queue behind blockers of one kind."""
+
+    queue: str
+    app: str
+    job: str
+    kind: Kind
+    is_job_paused: int
+    count: int
 
 
 class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
@@ -364,6 +379,12 @@ def holds_more(view: View, worker: int, named: Sequence[str]) -> bool:
 def queues(view: View, namespace: str, name: str | None = None) -> list[QueueRow]:
     """All of them, or the one of this name."""
     return view.records("queues", QueueRow, namespace=namespace, every=name is None, name=name or "")
+
+
+def waits(view: View, namespace: str, queue: str | None = None) -> list[WaitRow]:
+    """What executions wait for in all queues or in one, most first. At most `MOST_WAITING` executions are counted."""
+    about = {"namespace": namespace, "every": queue is None, "name": queue or "", "most": MOST_WAITING}
+    return view.records("waiting_by_kind", WaitRow, **about)
 
 
 def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:

@@ -7,6 +7,7 @@ from statistics import median
 
 import msgspec
 
+from rota.domain import blocker
 from rota.domain.findings import evaluate, jobs
 from rota.domain.findings import finding as domain
 from rota.domain.findings.finding import Kind, Severity, Unit
@@ -14,6 +15,7 @@ from rota.domain.instant import moment
 from rota.store import finding_reader
 from rota.store.finding_reader import Read
 from rota.store.port import View
+from rota.store.reader import MOST_WAITING
 from rota.views.shape import Shape
 
 MOST_DEAD = 100_000
@@ -102,6 +104,8 @@ class Finding(Shape, frozen=True):
     """What can be done about it, best first."""
     advice: str | None = None
     """What to do, in words, if no action alone helps; null if one does."""
+    means: str | None = None
+    """What it means, in sentences, if its cause is not the usual one of its kind; null if it is."""
 
 
 class Numbers(Shape, frozen=True):
@@ -183,6 +187,7 @@ def shown(one: domain.Finding) -> Finding:
         series=None if one.series is None else series(one.series),
         actions=[_action(action) for action in one.actions],
         advice=one.advice,
+        means=one.means,
     )
 
 
@@ -203,15 +208,14 @@ def _numbers(view: View, namespace: str, read: Read) -> Numbers:
     ended = [sum(hour) / 60 for hour in hours]
     rates = [good / (good + bad) for good, bad, _ in hours if good + bad]
     dead = int(view.rows("dead_counted", namespace=namespace, most=MOST_DEAD + 1)[0][0])
-    waiting, looked = view.rows("waiting_counted", namespace=namespace, most=finding_reader.MOST_WAITING)[0]
     return Numbers(
         ended_per_minute=round((success + failed + read.others) / minutes, 2),
         usual_ended_per_minute=round(median(ended), 2) if len(ended) >= LEAST_HOURS else None,
         success_rate=round(success / (success + failed), 4) if success + failed else None,
         usual_success_rate=round(median(rates), 4) if len(rates) >= LEAST_HOURS else None,
         queued=sum(lane.ready for lane in facts.lanes),
-        waiting=int(waiting or 0),
-        waiting_is_capped=looked >= finding_reader.MOST_WAITING,
+        waiting=sum(one.count for one in read.waits if one.kind is not blocker.Kind.RUN),
+        waiting_is_capped=sum(one.count for one in read.waits) >= MOST_WAITING,
         busy=sum(one.busy for one in live),
         slots=sum(one.slots for one in live),
         dead=min(dead, MOST_DEAD),

@@ -12,6 +12,7 @@ from rota.domain.load import Lane
 from rota.domain.outlook import Outlook, forecast
 from rota.store.finding_reader import Read
 from rota.views.finding import FindingSeries, series
+from rota.views.queue import QueueWait, waits
 from rota.views.shape import Paused, Shape, paused
 
 
@@ -39,6 +40,10 @@ class QueueOutlook(Shape, frozen=True):
     queued: int
     """How many executions are queued."""
     running: int
+    waiting: int
+    """How many executions wait for something other than a slot, such as those of a paused job."""
+    waits: list[QueueWait]
+    """What they wait for, most first, of up to 10,000 executions of all queues."""
     oldest_at: datetime | None
     """Since when the oldest one has been due."""
     in_per_s: float
@@ -82,20 +87,23 @@ def outlooks(read: Read) -> QueueOutlooks:
 def _outlook(read: Read, queue: QueueState, policy: str, max_depth: int | None) -> QueueOutlook:
     facts, live = read.facts, rules.claiming(read.facts)
     lanes = [lane for lane in facts.lanes if lane.queue == queue.name]
-    waiting = [lane for lane in lanes if lane.ready]
+    waiting = [lane for lane in lanes if lane.ready or lane.stuck]
     queued = sum(lane.ready for lane in lanes)
     lacks = rules.lacking(waiting, live)
     arrive, end = sum(lane.arrivals_per_s for lane in lanes), sum(lane.ended_per_s for lane in lanes)
     served = rules.worked_off_per_s(facts, lanes) if waiting else end
     peak, is_paused = read.peaks.get(queue.name, 0.0), queue.paused_at is not None
-    expected = forecast(queued, arrive, served, peak, is_paused=is_paused, is_served=lacks is None)
-    oldest_at = rules.oldest_at(waiting)
+    open_count = sum(lane.ready + lane.stuck for lane in lanes)
+    expected = forecast(open_count, arrive, served, peak, is_paused=is_paused, is_served=lacks is None)
+    oldest_at, held = rules.oldest_at(waiting), waits(read.waits, queue.name)
     depth: Series | None = rules.depth(facts, queue.name)
     return QueueOutlook(
         name=queue.name,
         state="paused" if is_paused else "active" if lacks is None else "no_worker",
         queued=queued,
         running=sum(lane.running for lane in lanes),
+        waiting=sum(one.count for one in held),
+        waits=held,
         oldest_at=None if oldest_at is None else moment(oldest_at),
         in_per_s=round(arrive, 3),
         out_per_s=round(end, 3),

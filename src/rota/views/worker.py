@@ -70,7 +70,7 @@ class Worker(Shape, frozen=True):
     trouble: Any
     """The problems of the worker, by subject; null if there are none."""
     trouble_text: str | None
-    """The trouble in a sentence; null without trouble."""
+    """The trouble in a sentence, for a stopped worker its last one; null without trouble."""
     supervisor: str | None
     """The name of its supervisor; null if it has none."""
     processes: Processes | None
@@ -99,6 +99,8 @@ class Worker(Shape, frozen=True):
     """After how many seconds the next heartbeat is due."""
     ended: WorkerEnd | None
     """The executions that it held when it stopped; null while it runs."""
+    drain_asked_by: str | None
+    """The actor who asked it to drain; null if it was not asked."""
 
 
 class WorkerChanged(Worker, frozen=True):
@@ -115,6 +117,7 @@ def workers(view: View, namespace: str, stopped_since: int = NEVER) -> list[Work
 
 
 def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
+    end = None if row.ended is None else msgspec.json.decode(row.ended, type=fleet.WorkerEnd)
     return shaped(
         Worker,
         row,
@@ -134,7 +137,8 @@ def _worker(row: WorkerRow, live: Counter[str], now: int) -> Worker:
         memory_bytes=row.memory,
         heartbeats=row.beats,
         heartbeat_every=max(0, row.lease_until - row.heartbeat_at) / BEATS_PER_LEASE / MICROSECONDS,
-        ended=None if row.ended is None else _ended(row.ended),
+        ended=None if end is None or row.stopped_at is None else _ended(end),
+        drain_asked_by=None if end is None else end.asked_by or None,
     )
 
 
@@ -143,6 +147,5 @@ def _trouble(stored: str | None) -> dict[str, str]:
     return {str(what): str(why) for what, why in found.items()} if isinstance(found, dict) else {}
 
 
-def _ended(stored: str) -> WorkerEnd:
-    end = msgspec.json.decode(stored, type=fleet.WorkerEnd)
+def _ended(end: fleet.WorkerEnd) -> WorkerEnd:
     return WorkerEnd(end.held, end.returned, end.failed, end.cause or None)

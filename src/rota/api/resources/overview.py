@@ -110,6 +110,7 @@ _FINDING = {
         }
     ],
     "advice": None,
+    "means": None,
 }
 _AT = "2026-01-31T08:51:00Z"
 _NUMBERS = {

@@ -135,6 +135,10 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     took: list[int] = []
     percent: int | None = None
+    schedule: str | None = None
+    """The name of the schedule that started it."""
+    left_out: int = 0
+    """How many ticks of that schedule did not run because this execution had not ended; also while it is paused."""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):

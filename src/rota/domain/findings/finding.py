@@ -104,6 +104,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     actions: list[Action] = []
     advice: str | None = None
     """What to do, in words, where one action alone would not help."""
+    means: str | None = None
+    """What it means, in sentences, where the words for its kind would not be true."""
     aspect: str = ""
     """Tells apart two findings of one kind about one subject."""
 

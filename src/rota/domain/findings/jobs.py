@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from rota.domain.findings import schedules
 from rota.domain.findings.facts import MINUTES, BrokenVersion, ErrorCount, Facts, JobPause, Minutes, Running
 from rota.domain.findings.finding import (
     Action,
@@ -35,6 +36,9 @@ MINUTE = 60 * MICROSECONDS
 LEAST_RUNS, LONGER, LEAST_LONG = 5, 1.5, 60 * MICROSECONDS
 """An execution runs long if it takes this many times the median, and longer than all of the last ones."""
 NO_MINUTES = Minutes([0] * MINUTES, [0] * MINUTES, [0] * MINUTES)
+
+
+_NO_LETTERS = "Executions of this job have failed for good, and no dead letter of them is left."
 
 
 def failing(facts: Facts) -> Iterator[Finding]:
@@ -72,6 +76,7 @@ def _failing(facts: Facts, app: str, job: str, share: float | None) -> Finding:
         series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
         actions=[*_letters(app, job, errors), *_remedies(facts, app, job, pause)],
         advice=None if pause is None else _before_resuming(facts, app, job),
+        means=None if errors else _NO_LETTERS,
     )
 
 
@@ -167,26 +172,40 @@ def _paused(facts: Facts, one: JobPause, waiting: int) -> Finding:
 
 
 def long_running(facts: Facts) -> Iterator[Finding]:
+    """Executions that run longer than usual, or for so long that ticks of their schedule did not run.
+
+    The second stay a finding when their schedule is paused, which ends the finding about its ticks.
+    """
+    named = schedules.named(facts)
     for one in facts.running:
         passed = facts.now - one.started_at
-        if len(one.took) < LEAST_RUNS or passed < LEAST_LONG:
+        if passed < LEAST_LONG:
             continue
-        usual = round(median(one.took))
-        if passed > LONGER * usual and passed > max(one.took):
-            yield _long_running(one, passed, usual)
+        if _is_long(one, passed) or (one.left_out and one.id not in named):
+            yield _long_running(one, passed)
 
 
-def _long_running(one: Running, passed: int, usual: int) -> Finding:
-    done = f", {one.percent} % done" if one.percent is not None else ""
+def _is_long(one: Running, passed: int) -> bool:
+    return len(one.took) >= LEAST_RUNS and passed > LONGER * median(one.took) and passed > max(one.took)
+
+
+def _long_running(one: Running, passed: int) -> Finding:
+    usual = round(median(one.took)) if len(one.took) >= LEAST_RUNS else None
+    words = "" if usual is None else f", usually {length(usual)}"
+    facts = [f"attempt {one.attempt}{'' if one.percent is None else f', {one.percent} % done'}"]
+    if usual is not None:
+        facts.append(f"the longest of the last {len(one.took)} took {length(max(one.took))}")
+    if one.left_out:
+        facts.append(f"{number(one.left_out, 'tick')} of schedule {one.schedule} did not run because of it")
     return Finding(
         kind=Kind.LONG_RUNNING,
         severity=Severity.WARNING,
         subject=Subject("execution", one.id, one.job, one.app),
-        text=f"{one.job} has run for {length(passed)}, usually {length(usual)}",
-        evidence=f"attempt {one.attempt}{done}; the longest of the last {len(one.took)} took {length(max(one.took))}",
-        since=one.started_at + usual,
+        text=f"{one.job} has run for {length(passed)}{words}",
+        evidence="; ".join(facts),
+        since=one.started_at + (usual or 0),
         measure=passed / MICROSECONDS,
-        usual=usual / MICROSECONDS,
+        usual=None if usual is None else usual / MICROSECONDS,
         unit=Unit.SECONDS,
         affected=1,
         series=None if one.percent is None else Series("progress", one.started_at, 1, [one.percent]),

@@ -39,6 +39,15 @@ class Lack:
     NOTHING, WORKER, JOB, NEEDS, PROCESS = range(5)
 
 
+_MEANS = {
+    Lack.WORKER: "Executions wait, and no live worker of their app serves the queue.",
+    Lack.JOB: "Executions wait, and no live worker that serves the queue has their job.",
+    Lack.NEEDS: "Executions wait, and no live worker has the pool, the tags and the resources that they need.",
+    Lack.PROCESS: "Executions wait: the live workers that may run them can start no process for them.",
+}
+_MEND = "mend the trouble of the worker, such as a full disk, or start another worker on another machine"
+
+
 def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
     """`workers` are those that may claim."""
     own = [one for one in workers if _is_of_app(one, lane)]
@@ -52,7 +61,8 @@ def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
     serving = [one for one in serving if requirement.fits(lane.requirements, one.offers)]
     if not serving:
         return Lack.NEEDS
-    return Lack.NOTHING if any(_can_start(one, lane) for one in serving) else Lack.PROCESS
+    can_start = any(requirement.can_start(lane.requirements, one.trouble) for one in serving)
+    return Lack.NOTHING if can_start else Lack.PROCESS
 
 
 def lack_words(lack: int, lane: Lane, job: str = "", it: str = "it") -> str:
@@ -79,11 +89,6 @@ def lacking(lanes: Sequence[Lane], workers: Sequence[Worker]) -> str | None:
     return "; ".join(dict.fromkeys(found)) or None
 
 
-def _can_start(worker: Worker, lane: Lane) -> bool:
-    purpose = requirement.processes(lane.requirements)
-    return requirement.STANDS_STILL not in worker.trouble and not (purpose and purpose in worker.trouble)
-
-
 def _is_of_app(worker: Worker, lane: Lane) -> bool:
     return worker.app == lane.app or (worker.app == ALL_APPS and (lane.runs or lane.job) in worker.jobs)
 
@@ -96,7 +101,7 @@ def without_worker(facts: Facts) -> Iterator[Finding]:
     groups: dict[tuple[int, str, str, str], list[Lane]] = {}
     live = claiming(facts)
     for lane in facts.lanes:
-        if not lane.ready or lane.is_paused:
+        if not (lane.ready or lane.stuck) or lane.is_paused:
             continue
         lack = lacks(lane, live)
         if lack == Lack.WORKER:
@@ -109,7 +114,10 @@ def without_worker(facts: Facts) -> Iterator[Finding]:
 
 
 def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, lanes: Sequence[Lane]) -> Finding:
-    queued, oldest, last = sum(lane.ready for lane in lanes), oldest_at(lanes), _last_worker(facts, lanes[0])
+    queued, oldest = sum(lane.ready + lane.stuck for lane in lanes), oldest_at(lanes)
+    last = None if lack == Lack.PROCESS else _last_worker(facts, lanes[0])
+    cause = _troubles(facts, lanes[0]) if lack == Lack.PROCESS else _last_words(facts, last)
+    state = "wait" if lack == Lack.PROCESS else "queued"
     is_queue, wanted = lack == Lack.WORKER, requirement.words(needs)
     subject = Subject("queue" if is_queue else "job", name, name, app)
     since = oldest if last is None or oldest is None else max(oldest, last.stopped_at or 0)
@@ -120,15 +128,35 @@ def _without_worker(facts: Facts, lack: int, app: str, name: str, needs: str, la
         severity=Severity.CRITICAL,
         subject=subject,
         text=f"{'Queue ' if is_queue else ''}{name} cannot run: {lack_words(lack, lanes[0])}",
-        evidence=f"{queued:,} queued in {', '.join(queues)}{age}{_last_words(facts, last)}",
+        evidence=f"{queued:,} {state} in {', '.join(queues)}{age}{_skipped(facts, lanes)}{cause}",
         since=since,
         measure=float(queued),
         unit=Unit.COUNT,
         affected=queued,
         series=depth(facts, queues[0]) if len(queues) == 1 else None,
         actions=[_why(lanes), Action(label="Start a worker", command=_start(app, lanes[0].requirements))],
+        advice=_MEND if lack == Lack.PROCESS else None,
+        means=_MEANS[lack],
         aspect=f"{wanted} process".strip() if lack == Lack.PROCESS else wanted,
     )
+
+
+def _troubles(facts: Facts, lane: Lane) -> str:
+    """What the workers say that could run these but for their trouble."""
+    known = [one for one in claiming(facts) if lacks(lane, [one]) == Lack.PROCESS]
+    wanted = (requirement.STANDS_STILL, requirement.processes(lane.requirements))
+    said = [f"{one.name}: {one.trouble[what]}" for one in known for what in wanted if what in one.trouble]
+    more = f"; {number(len(said) - 1, 'other worker')}" if len(said) > 1 else ""
+    return f". {said[0]}{more}" if said else ""
+
+
+def _skipped(facts: Facts, lanes: Sequence[Lane]) -> str:
+    """When the first execution is skipped because it cannot start in time."""
+    first = min((lane.skip_at for lane in lanes if lane.skip_at is not None), default=None)
+    if first is None:
+        return ""
+    left = first - facts.now
+    return f"; the first is skipped {'now' if left <= 0 else 'in ' + length(left)}, at its start deadline"
 
 
 def _last_worker(facts: Facts, lane: Lane) -> Worker | None:
@@ -154,6 +182,11 @@ def _start(app: str, requirements: str) -> str:
 
 
 def _why(lanes: Sequence[Lane]) -> Action:
+    """The page of the oldest one: a list of those that are queued is empty while they are claimed and given back."""
+    known = [lane for lane in lanes if lane.oldest_open is not None]
+    if known:
+        oldest = min(known, key=lambda lane: lane.oldest_at or 0).oldest_open
+        return open_page("Why", f"/executions/{oldest}", f"rota show {oldest}")
     jobs, queues = sorted({lane.job for lane in lanes}), sorted({lane.queue for lane in lanes})
     link = f"/executions?status=queued&queue={queues[0]}" + (f"&job={jobs[0]}" if len(jobs) == 1 else "")
     return open_page("Why", link, f"rota executions --status queued --queue {queues[0]}")

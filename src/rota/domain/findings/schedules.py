@@ -23,13 +23,18 @@ _WHY = {
 def left_out(facts: Facts) -> Iterator[Finding]:
     by_schedule: dict[int, list[LeftOut]] = {}
     for one in facts.left_out:
-        if one.outcome in _WHY and _is_current(one):
+        if one.outcome in _WHY and is_current(one):
             by_schedule.setdefault(one.schedule, []).append(one)
     for rows in by_schedule.values():
         yield _left_out(facts, rows)
 
 
-def _is_current(one: LeftOut) -> bool:
+def named(facts: Facts) -> set[str | None]:
+    """The executions that findings about ticks that overlap are about."""
+    return {one.last_execution for one in facts.left_out if one.outcome in OVERLAPS and is_current(one)}
+
+
+def is_current(one: LeftOut) -> bool:
     return one.lately >= LEAST_LATELY or one.last_outcome == one.outcome
 
 
@@ -51,14 +56,17 @@ def _left_out(facts: Facts, rows: Sequence[LeftOut]) -> Finding:
         measure=float(count),
         unit=Unit.COUNT,
         affected=count,
-        actions=_actions(first, is_overlap=is_overlap),
+        actions=_actions(first, is_overlap=is_overlap, is_running=running is not None),
     )
 
 
-def _actions(one: LeftOut, *, is_overlap: bool) -> list[Action]:
+def _actions(one: LeftOut, *, is_overlap: bool, is_running: bool) -> list[Action]:
     found = [open_page("Open schedule", f"/schedules?of={one.name}", f"rota schedules ticks {one.name}")]
     if is_overlap and one.last_execution is not None:
         found.append(open_page("Open run", f"/executions/{one.last_execution}", f"rota show {one.last_execution}"))
+    if is_overlap and is_running:
+        path = f"/executions/{one.last_execution}/cancel"
+        found.append(do("Cancel run…", path, f"rota cancel {one.last_execution}", asks=True))
     if is_overlap:
         command = f"rota schedules pause {one.name} --app {one.app}"
         found.append(do("Pause schedule…", f"/schedules/{one.schedule}/pause", command, asks=True))

@@ -94,7 +94,7 @@ def _worker(one: Worker) -> Subject:
 
 
 def _open(one: Worker) -> Action:
-    return open_page("Open", f"/workers/{one.name}", "rota workers")
+    return open_page("Open", f"/workers/{one.id}", "rota workers")
 
 
 def _drain(one: Worker) -> Action:

@@ -9,6 +9,16 @@ SELECT l.id, l.app, l.job, l.queue, l.requirements, CASE WHEN q.paused_at IS NUL
 FROM lane l CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
 WHERE l.namespace = :namespace ORDER BY l.id
 
+-- name: open_in_lane
+-- The first executions that are ready, those that have begun and are to run again, and those claimed a moment ago.
+SELECT x.id, x.run_at, x.deadline, n.stuck FROM (
+    SELECT a.id, 0 AS stuck FROM (SELECT r.id FROM ready r WHERE r.lane = :lane ORDER BY r.rank, r.id LIMIT :most) a
+    UNION ALL
+    SELECT b.id, 1 FROM (SELECT s.id FROM scheduled s WHERE s.lane = :lane AND s.reason IS NOT NULL LIMIT :most) b
+    UNION ALL
+    SELECT c.id, 1 FROM (SELECT r.id FROM running r WHERE r.lane = :lane AND r.started_at > :since LIMIT :most) c) n
+CROSS JOIN execution x ON x.id = n.id
+
 -- name: queue_states
 SELECT name, paused_at, paused_by, paused_note, policy, max_depth FROM queue WHERE namespace = :namespace ORDER BY name
 
@@ -49,11 +59,19 @@ WHERE x.id AMONG(:ids, uuid) AND WITHIN(x.id) AND CAST(x.namespace AS text) = :n
 -- name: dead_counted
 SELECT count(*) FROM (SELECT 1 FROM dead WHERE namespace = :namespace LIMIT :most) counted
 
--- name: waiting_counted
--- How many executions wait, without open runs, and how many rows were counted for that.
-SELECT CAST(sum(CASE WHEN n.id IS NULL THEN 1 ELSE 0 END) AS bigint) AS waiting, count(*) AS looked FROM (
-    SELECT w.id FROM lane l CROSS JOIN waiting w ON w.lane = l.id WHERE l.namespace = :namespace LIMIT :most) c
-LEFT JOIN run n ON n.id = c.id
+-- name: waiting_by_kind
+-- How many executions wait in all queues or in one, by job and one of the kinds of their blockers. Open runs are of the
+-- kind `run`. Reads at most :most rows.
+SELECT c.queue, c.app, c.job, c.kind, CASE WHEN j.paused_at IS NULL THEN 0 ELSE 1 END AS paused, c.count FROM (
+    SELECT k.queue, k.app, k.job, k.kind, count(*) AS count FROM (
+        SELECT w.queue, w.app, w.job, CASE WHEN n.id IS NOT NULL THEN 'run' ELSE
+                   coalesce((SELECT min(b.kind) FROM blocker b WHERE b.execution = w.id), 'dependency') END AS kind
+        FROM (SELECT l.queue, l.app, l.job, v.id FROM lane l CROSS JOIN waiting v ON v.lane = l.id
+              WHERE l.namespace = :namespace AND (:every OR l.queue = :name) LIMIT :most) w
+        LEFT JOIN run n ON n.id = w.id) k
+    GROUP BY k.queue, k.app, k.job, k.kind) c
+LEFT JOIN job j ON j.namespace = :namespace AND j.app = c.app AND j.name = c.job
+ORDER BY c.count DESC, c.app, c.job, c.kind
 
 -- name: pauses_lately
 -- Reads the newest rows, up to a bound: most of the trail is about single executions.
@@ -105,9 +123,16 @@ CROSS JOIN schedule s ON s.id = h.schedule AND s.namespace = :namespace
 ORDER BY h.next_at LIMIT :most
 
 -- name: longest_running
-SELECT r.id, l.app, l.job, r.started_at, r.attempts, n.done, n.total
-FROM running r CROSS JOIN lane l ON l.id = r.lane LEFT JOIN note n ON n.id = r.id AND n.fence = r.fence
-WHERE l.namespace = :namespace AND r.started_at < :before ORDER BY r.started_at LIMIT :most
+-- With the schedule that started it, and how many of its ticks did not run because this is the last one and still runs.
+SELECT o.id, o.app, o.job, o.started_at, o.attempts, n.done, n.total, x.schedule,
+       (SELECT CAST(sum(t.count) AS bigint) FROM schedule s CROSS JOIN hand h ON h.schedule = s.id
+        CROSS JOIN tick t ON t.schedule = s.id AND t.at > coalesce(x.tick, x.created_at)
+        WHERE s.namespace = :namespace AND s.app = o.app AND s.name = x.schedule AND h.last_execution = o.id
+          AND t.execution IS NULL AND t.outcome IN ('overlap', 'queued')) AS left_out
+FROM (SELECT r.id, r.fence, l.app, l.job, r.started_at, r.attempts FROM running r CROSS JOIN lane l ON l.id = r.lane
+      WHERE l.namespace = :namespace AND r.started_at < :before ORDER BY r.started_at LIMIT :most) o
+CROSS JOIN execution x ON x.id = o.id LEFT JOIN note n ON n.id = o.id AND n.fence = o.fence
+ORDER BY o.started_at
 
 -- name: durations_before
 -- How long the successes took among the last executions of a job before one of them.

@@ -33,6 +33,9 @@ SELECT trouble FROM worker WHERE id = :worker
 -- Waits for a claim in progress, which holds the row with KEY SHARE; a heartbeat does not.
 SELECT id FROM worker WHERE id = :worker AND stopped_at IS NULL FOR UPDATE
 
+-- name: end_of_worker
+SELECT ended FROM worker WHERE id = :worker
+
 -- name: set_worker_end
 UPDATE worker SET ended = :ended WHERE id = :worker
 

@@ -32,7 +32,8 @@ export function FindingCard({ finding, isGone }: Props) {
           <Evidence finding={finding} />
         </p>
         <p className="sm">
-          {means} <span className="d2">{finding.advice === null ? remedy : adviceOf(finding.advice)}</span>
+          {finding.means ?? means}{" "}
+          <span className="d2">{finding.advice === null ? remedy : adviceOf(finding.advice)}</span>
         </p>
         {!isGone && <Commands finding={finding} />}
       </div>

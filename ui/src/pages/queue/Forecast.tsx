@@ -3,7 +3,7 @@ import { Facts } from "../../components/Facts";
 import { Panel } from "../../components/Panel";
 import { Age } from "../../components/Time";
 import { count, rate } from "../../lib/format";
-import { forecastOf, type Outlook } from "../queues/words";
+import { forecastOf, type Outlook, waitsInWords } from "../queues/words";
 
 export function Forecast({ queue }: { queue: Outlook }) {
   return (
@@ -13,6 +13,7 @@ export function Forecast({ queue }: { queue: Outlook }) {
         <Facts
           of={{
             queued: count(queue.queued),
+            waiting: waitsInWords(queue),
             oldest: queue.oldestAt === null ? null : <Age since={queue.oldestAt} />,
             arrive: `${rate(queue.inPerS)} per second`,
             end: `${rate(queue.outPerS)} per second`,

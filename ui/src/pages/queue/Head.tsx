@@ -6,7 +6,7 @@ import { Verdict } from "../../components/Verdict";
 import { count, plural, rate } from "../../lib/format";
 import { PauseButton } from "../queues/PauseButton";
 import { verdictOf } from "../queues/verdict";
-import { forecastOf, type Outlook, stateOf } from "../queues/words";
+import { forecastOf, type Outlook, stateOf, waitsInWords } from "../queues/words";
 
 // The verdict; with a coloured edge if the queue stands still.
 export function Head({ queue }: { queue: Outlook }) {
@@ -47,8 +47,9 @@ function Support({ queue }: { queue: Outlook }) {
           , oldest <Age since={queue.oldestAt} />
         </>
       )}{" "}
-      · {count(queue.running)} running · {slotsInWords(queue)} · {rate(queue.inPerS)} in and {rate(queue.outPerS)} out
-      per second{queue.paused !== null && ` · ${forecastOf(queue).toLowerCase()}`}
+      · {queue.queued > 0 && queue.waiting > 0 && `${waitsInWords(queue)} · `}
+      {count(queue.running)} running · {slotsInWords(queue)} · {rate(queue.inPerS)} in and {rate(queue.outPerS)} out per
+      second{queue.paused !== null && ` · ${forecastOf(queue).toLowerCase()}`}
     </>
   );
 }

@@ -11,7 +11,7 @@ import { useApi } from "../../hooks/useApi";
 import { useUrlState } from "../../hooks/useUrlState";
 import { argumentsInLine, count } from "../../lib/format";
 import { useHeld } from "../findings/useHeld";
-import type { Outlook } from "../queues/words";
+import { type Outlook, waitsInWords } from "../queues/words";
 
 // The members that FIELDS names are there.
 type Execution = Required<Item<"/executions">>;
@@ -134,7 +134,7 @@ export function Line({ queue }: { queue: Outlook }) {
 }
 
 function noteOf(queue: Outlook): string {
-  if (queue.queued === 0) return "empty";
+  if (queue.queued === 0) return queue.waiting === 0 ? "empty" : "nothing is ready to start";
   return queue.paused === null ? "the next one first" : "nothing starts while the queue is paused";
 }
 
@@ -158,6 +158,16 @@ function addressOf(execution: Execution): string {
 }
 
 function EmptyLine({ queue }: { queue: Outlook }) {
+  const held = waitsInWords(queue);
+  if (held !== null)
+    return (
+      <Empty title={held}>
+        <span>They come into the line when that has ended.</span>
+        <Link href={`/executions?status=waiting&queue=${encodeURIComponent(queue.name)}`} className="ln">
+          Executions that wait
+        </Link>
+      </Empty>
+    );
   return (
     <Empty title="The line is empty">
       <span>

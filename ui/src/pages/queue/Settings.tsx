@@ -6,6 +6,7 @@ import { Panel } from "../../components/Panel";
 import { Loaded } from "../../components/States";
 import { useApi } from "../../hooks/useApi";
 import { count } from "../../lib/format";
+import { waitsInWords } from "../queues/words";
 import { SettingsDialog } from "./SettingsDialog";
 
 const ORDERS: Record<string, string> = {
@@ -37,7 +38,7 @@ export function Settings({ name }: { name: string }) {
                 order: ORDERS[found.policy] ?? found.policy,
                 "at most": found.maxDepth === null ? "any number may wait" : `${count(found.maxDepth)} may wait`,
                 scheduled: found.scheduled > 0 ? count(found.scheduled) : null,
-                waiting: found.waiting > 0 ? `${count(found.waiting)} for what they depend on` : null,
+                waiting: waitsInWords(found),
                 "dead letters": found.dead > 0 ? count(found.dead) : null,
               }}
             />

@@ -11,7 +11,7 @@ export function Shares({ queue }: { queue: Outlook }) {
   return (
     <Panel title="By job" note="queued and running">
       {queue.jobs.length === 0 ? (
-        <span className="d2">Nothing waits, and nothing runs.</span>
+        <span className="d2">Nothing is queued, and nothing runs.</span>
       ) : (
         <ul className={css.shares}>
           {queue.jobs.map(({ app, job, queued, running }) => (

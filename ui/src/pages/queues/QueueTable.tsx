@@ -7,12 +7,13 @@ import { useHeld } from "../findings/useHeld";
 import { Depth, QueueName, QueueState } from "./cells";
 import { PauseButton } from "./PauseButton";
 import { ShareBar } from "./ShareBar";
-import { byNeed, emptyIn, type Outlook, outlookWords } from "./words";
+import { byNeed, emptyIn, type Outlook, outlookWords, waitsInWords } from "./words";
 
 const COLUMNS: readonly Column<Outlook>[] = [
   { key: "queue", head: "queue", cell: (queue) => <QueueName queue={queue} /> },
   { key: "state", head: "state", cell: (queue) => <QueueState queue={queue} />, width: 112 },
   { key: "queued", head: "queued", cell: (queue) => <Count value={queue.queued} />, isNumber: true, width: 68 },
+  { key: "waiting", head: "waiting", cell: (queue) => <Waiting queue={queue} />, isNumber: true, width: 68 },
   { key: "depth", head: "last hour", cell: (queue) => <Depth queue={queue} width={84} />, width: 104 },
   { key: "running", head: "running", cell: (queue) => <Count value={queue.running} />, isNumber: true, width: 66 },
   { key: "oldest", head: "oldest", cell: (queue) => <Age since={queue.oldestAt} />, isNumber: true, width: 72 },
@@ -82,12 +83,21 @@ function addressOf(queue: Outlook): string {
   return `/queues/${encodeURIComponent(queue.name)}`;
 }
 
+// How many wait for something other than a slot; the reasons are its title.
+function Waiting({ queue }: { queue: Outlook }) {
+  return (
+    <span title={waitsInWords(queue) ?? undefined}>
+      <Count value={queue.waiting} />
+    </span>
+  );
+}
+
 function rated(perSecond: number) {
   return <span className="d2">{rate(perSecond)}</span>;
 }
 
 function OnPhone({ queue }: { queue: Outlook }) {
-  const words = outlookWords(queue);
+  const words = waitsInWords(queue) ?? outlookWords(queue);
   return (
     <div className="col" style={{ gap: 4 }}>
       <div className="row">

@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { Sparkline } from "../../components/Sparkline";
 import { MarkChip } from "../../components/StateChip";
 import { known } from "../findings/series";
-import { type Outlook, stateOf } from "./words";
+import { type Outlook, stateOf, waitsInWords } from "./words";
 
 // Cells of a queue that the overview and the list share.
 
@@ -17,7 +17,7 @@ export function QueueName({ queue }: { queue: Outlook }) {
 export function QueueState({ queue }: { queue: Outlook }) {
   const { word, ...mark } = stateOf(queue);
   return (
-    <span title={queue.lacks ?? undefined}>
+    <span title={queue.lacks ?? waitsInWords(queue) ?? undefined}>
       <MarkChip {...mark}>{word}</MarkChip>
     </span>
   );

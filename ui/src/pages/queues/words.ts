@@ -1,6 +1,6 @@
 import type { Answer } from "../../api/types";
 import type { IconName } from "../../components/sprite";
-import { age } from "../../lib/format";
+import { age, count } from "../../lib/format";
 import type { Colour } from "../../lib/states";
 
 export type Outlook = Answer<"/outlook">["queues"][number];
@@ -16,11 +16,14 @@ export function stateOf(queue: Outlook): StateWords {
   if (queue.state === "paused") return { word: "Paused", icon: "pause", colour: "warn", isQuiet: false };
   if (queue.state === "no_worker")
     return { word: "No worker", icon: "octagon-cross", colour: "failed", isQuiet: false };
+  if (queue.queued === 0 && queue.waits.some((wait) => wait.kind === "job_paused"))
+    return { word: "Job paused", icon: "pause", colour: "warn", isQuiet: false };
   return { word: "Active", icon: "tick", colour: "success", isQuiet: true };
 }
 
 // When the queue will be empty, in a word or a length: "now", "4 min", "growing"; a dash if that is not known.
 export function emptyIn(queue: Outlook): string {
+  if (isHeld(queue)) return "—";
   if (queue.outlook === "empties" && queue.emptyInS !== null) return age(queue.emptyInS);
   return queue.outlook === "unknown" ? "—" : queue.outlook;
 }
@@ -29,6 +32,20 @@ export function emptyIn(queue: Outlook): string {
 export function outlookWords(queue: Outlook): string {
   if (queue.outlook === "growing") return "growing";
   return queue.outlook === "empties" && queue.emptyInS !== null ? `empty in ${age(queue.emptyInS)}` : "";
+}
+
+// Whether executions wait, and none of them for a slot.
+function isHeld(queue: Outlook): boolean {
+  return queue.outlook === "now" && queue.queued === 0 && queue.waiting > 0;
+}
+
+// How many wait for something other than a slot, and for what: "25 wait: job charge is paused".
+export function waitsInWords(queue: Pick<Outlook, "waiting" | "waits">): string | null {
+  if (queue.waiting === 0) return null;
+  const reasons = [...new Set(queue.waits.map((wait) => wait.text))];
+  const more = reasons.length > 2 ? `; ${count(reasons.length - 2)} more reasons` : "";
+  const why = reasons.length === 0 ? "" : `: ${reasons.slice(0, 2).join("; ")}${more}`;
+  return `${count(queue.waiting)} ${queue.waiting === 1 ? "waits" : "wait"}${why}`;
 }
 
 // The forecast as a sentence.
@@ -47,6 +64,7 @@ export function forecastOf(queue: Outlook): string {
     case "empties":
       return queue.emptyInS === null ? "It becomes shorter" : `Empty in about ${age(queue.emptyInS)}`;
     default:
+      if (isHeld(queue)) return "Not known: nothing is ready to start";
       return queue.queued === 0 ? "Nothing waits" : "What waits starts at once";
   }
 }
@@ -60,5 +78,5 @@ function needOf(queue: Outlook): number {
   if (queue.state === "no_worker") return 0;
   if (queue.outlook === "growing") return 1;
   if (queue.state === "paused") return 2;
-  return queue.queued > 0 ? 3 : 4;
+  return queue.queued > 0 || queue.waiting > 0 ? 3 : 4;
 }
