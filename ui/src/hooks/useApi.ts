@@ -1,7 +1,7 @@
 import { keepPreviousData, type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { get, namespace } from "../api/client";
-import { watch } from "../api/live";
+import { held, watch } from "../api/live";
 import type { Problem } from "../api/problem";
 import type { Topic } from "../api/refreshing";
 import type { Answer, Asked, Operation, PathOf } from "../api/types";
@@ -12,6 +12,8 @@ export interface ApiOptions {
   live?: readonly Topic[];
   // At most so often; one second unless told.
   everyMs?: number;
+  // Also without an event, so often while the tab is visible and not on hold: for texts with an age in them.
+  repeatMs?: number;
   enabled?: boolean;
   // Whether old data stays on screen while other parameters load. True unless told.
   keep?: boolean;
@@ -21,14 +23,16 @@ export interface ApiOptions {
 export function useApi<S extends PathOf<"get">>(
   path: S,
   asked: Asked<Operation<S, "get">> = {},
-  { live = [], everyMs, enabled = true, keep = true }: ApiOptions = {},
+  { live = [], everyMs, repeatMs, enabled = true, keep = true }: ApiOptions = {},
 ): UseQueryResult<Answer<S>, Problem> {
   useWatched(enabled ? live : []);
+  const isHeld = useSignal(held);
   return useQuery<Answer<S>, Problem>({
     queryKey: keyOf(path, asked, useSignal(namespace)),
     queryFn: ({ signal }) => get(path, asked, signal),
     enabled,
     meta: { live, everyMs },
+    refetchInterval: repeatMs === undefined || isHeld ? false : repeatMs,
     placeholderData: keep ? (keepPreviousData as never) : undefined,
   });
 }

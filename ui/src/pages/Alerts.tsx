@@ -21,7 +21,7 @@ const CHOICES = [
 export default function Alerts() {
   const url = useUrlState();
   const chosen = url.one("severity") ?? "all";
-  const findings = useApi("/findings", {}, { live: ["pulse", "changes"], everyMs: 2000 });
+  const findings = useApi("/findings", {}, { live: ["pulse", "changes"], everyMs: 2000, repeatMs: 15_000 });
   const all = findings.data?.items ?? [];
   return (
     <Page title="Alerts" verdict={findings.data && verdictOf(all)}>

@@ -7,7 +7,7 @@ import { useFirstSteps } from "./overview/useFirstSteps";
 
 // What needs attention now, how the system does, and what comes next.
 export default function Overview() {
-  const overview = useApi("/overview", {}, { live: ["pulse", "changes"], everyMs: 2000 });
+  const overview = useApi("/overview", {}, { live: ["pulse", "changes"], everyMs: 2000, repeatMs: 15_000 });
   const isNew = useFirstSteps(overview.data);
   const verdict = isNew ? "Nothing has run here yet" : overview.data?.text;
   return (

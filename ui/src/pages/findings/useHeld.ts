@@ -1,24 +1,21 @@
 import { type RefObject, useEffect, useRef, useState } from "react";
 
+// A pointer that rests for longer is not about to press something.
+const RESTS_MS = 10_000;
+
 interface Held<T> {
-  // In the order that the reader saw first; those that are gone have `isGone`.
+  // Those that are gone have `isGone`.
   rows: readonly { key: string; item: T; isGone: boolean }[];
   // For the element around the rows.
-  hold: {
-    ref: RefObject<HTMLDivElement | null>;
-    onPointerEnter: () => void;
-    onPointerLeave: () => void;
-    onFocus: () => void;
-    onBlur: () => void;
-  };
+  hold: { ref: RefObject<HTMLDivElement | null> };
 }
 
-// Keeps the places of rows while the pointer or the focus is on them: values change, rows that are gone stay until the
-// pointer leaves, and new ones come last.
+// In the order given. While the pointer moves over them rows keep their places: values change, rows that are gone stay,
+// and new ones come last. All take their places when the pointer leaves or rests.
 export function useHeld<T>(items: readonly T[], keyOf: (item: T) => string): Held<T> {
-  const [reasons, setReasons] = useState({ pointer: false, focus: false });
+  const box = useRef<HTMLDivElement>(null);
+  const isHeld = useIsPointedAt(box);
   const shown = useRef<{ key: string; item: T }[]>([]);
-  const isHeld = reasons.pointer || reasons.focus;
   const now = new Map(items.map((item) => [keyOf(item), item]));
   const kept = isHeld ? shown.current : [];
   const keptKeys = new Set(kept.map((row) => row.key));
@@ -27,21 +24,33 @@ export function useHeld<T>(items: readonly T[], keyOf: (item: T) => string): Hel
     ...[...now].filter(([key]) => !keptKeys.has(key)).map(([key, item]) => ({ key, item, isGone: false })),
   ];
   shown.current = rows;
-  const set = (reason: "pointer" | "focus", value: boolean) =>
-    setReasons((before) => (before[reason] === value ? before : { ...before, [reason]: value }));
-  const box = useRef<HTMLDivElement>(null);
-  // An element that is removed while it has the focus sends no event.
+  return { rows, hold: { ref: box } };
+}
+
+// Asks the document where the pointer is: a dialog that opens over the element and closes again sends no leave.
+function useIsPointedAt(box: RefObject<HTMLElement | null>): boolean {
+  const [isOn, setOn] = useState(false);
   useEffect(() => {
-    if (reasons.focus && !box.current?.contains(document.activeElement)) set("focus", false);
-  });
-  return {
-    rows,
-    hold: {
-      ref: box,
-      onPointerEnter: () => set("pointer", true),
-      onPointerLeave: () => set("pointer", false),
-      onFocus: () => set("focus", true),
-      onBlur: () => set("focus", false),
-    },
-  };
+    let rests: ReturnType<typeof setTimeout> | undefined;
+    const off = () => {
+      clearTimeout(rests);
+      setOn(false);
+    };
+    const look = (event: PointerEvent) => {
+      if (!(event.target instanceof Node) || !box.current?.contains(event.target)) return off();
+      clearTimeout(rests);
+      rests = setTimeout(off, RESTS_MS);
+      setOn(true);
+    };
+    document.addEventListener("pointermove", look);
+    document.addEventListener("pointerdown", look);
+    document.addEventListener("pointerleave", off);
+    return () => {
+      off();
+      document.removeEventListener("pointermove", look);
+      document.removeEventListener("pointerdown", look);
+      document.removeEventListener("pointerleave", off);
+    };
+  }, [box]);
+  return isOn;
 }
