@@ -29,7 +29,7 @@ export function Bar({ parts, label, width }: Props) {
 interface DurationBarProps {
   // Between 0 and 1; null if the job tells no progress.
   progress: number | null;
-  // "ends about 03:41", "usually 38 min".
+  // "ends about 03:41", "usually 38 m".
   words?: string;
   width?: number | string;
 }

@@ -22,7 +22,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
-// How long ago, or how long until: "26 min".
+// How long ago, or how long until: "26 m".
 export function Age({ since, until }: { since?: string | null; until?: string | null }) {
   const now = useNow();
   const at = since ?? until;

@@ -3,6 +3,7 @@ import { Icon } from "../../components/Icon";
 import { Segmented } from "../../components/Segmented";
 import { useApi } from "../../hooks/useApi";
 import { useUrlState } from "../../hooks/useUrlState";
+import { reasonWords } from "../../lib/reasons";
 import css from "./Dead.module.css";
 
 export const VIEWS = ["error", "job", "list"] as const;
@@ -65,7 +66,9 @@ function Choice({ name, values }: { name: string; values: readonly string[] }) {
       >
         <option value="">any</option>
         {all.map((one) => (
-          <option key={one}>{one}</option>
+          <option key={one} value={one}>
+            {name === "reason" ? reasonWords(one) : one}
+          </option>
         ))}
       </select>
     </Labelled>

@@ -14,6 +14,7 @@ import { useIsNarrow, useIsPhone, useIsTight } from "../../hooks/useMedia";
 import { useSelection } from "../../hooks/useSelection";
 import { useUrlState } from "../../hooks/useUrlState";
 import { capped, count, plural } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import { BulkDialog } from "../executions/bulk/BulkDialog";
 import type { Target, Verb } from "../executions/bulk/verbs";
 import { cautionsOf } from "./against";
@@ -232,8 +233,8 @@ function Jobs({ group }: { group: ErrorGroup }) {
         )}
         {others.length > 0 && <span className="d3"> and {plural(others.length, "other job")}</span>}
       </div>
-      <div className="sm d3 mono el" title={group.place ?? group.reason}>
-        {group.place ?? group.reason}
+      <div className={`sm d3 el ${group.place === null ? "" : "mono"}`} title={group.place ?? group.reason}>
+        {group.place ?? reasonWords(group.reason)}
       </div>
     </>
   );

@@ -1,7 +1,6 @@
 import { Link } from "wouter";
 import type { Answer } from "../../api/types";
 import { ButtonLink } from "../../components/Button";
-import { CopyCommand } from "../../components/CopyCommand";
 import { Id } from "../../components/Id";
 import { StateChip } from "../../components/StateChip";
 import { Loading } from "../../components/States";
@@ -11,6 +10,7 @@ import { argumentsInLine, count } from "../../lib/format";
 import { Versions } from "../execution/Like";
 import { addressOf, type ExecutionFilter } from "../executions/filter";
 import { attemptsOf } from "../executions/words";
+import { RollBackDeploy } from "../findings/RollBackDeploy";
 import css from "./Dead.module.css";
 import { type ErrorDetail, type ErrorGroup, listAddress } from "./group";
 
@@ -99,14 +99,10 @@ function RollBack({ error }: { error: ErrorDetail }) {
         </ButtonLink>
       </div>
     );
-  if (way.deploy === null)
-    return <div className={css.finding}>{inForce} To roll back, start workers of the earlier code.</div>;
   return (
     <div className={css.finding}>
-      <span className="gr">
-        {inForce} To roll back the app to deploy {way.deploy}:
-      </span>
-      <CopyCommand command={`rota deploys use ${job.app} ${way.deploy}`} />
+      <span className="gr">{inForce}</span>
+      <RollBackDeploy app={job.app} deploy={way.deploy} />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { Answer, Item } from "../../api/types";
 import { serverNow } from "../../hooks/useNow";
+import { reasonWords } from "../../lib/reasons";
 import type { Target } from "../executions/bulk/verbs";
 import type { ExecutionFilter } from "../executions/filter";
 
@@ -44,9 +45,9 @@ const CAUSES: Record<string, string> = {
 };
 
 export function titleOf(group: ErrorGroup): string {
-  return group.type ?? `rota: ${group.reason}`;
+  return group.type ?? reasonWords(group.reason);
 }
 
 export function messageOf(group: ErrorGroup): string {
-  return group.message ?? CAUSES[group.reason] ?? group.reason.replaceAll("_", " ");
+  return group.message ?? CAUSES[group.reason] ?? reasonWords(group.reason);
 }

@@ -6,6 +6,7 @@ import { StateChip } from "../../components/StateChip";
 import { Duration, Time } from "../../components/Time";
 import { useIsTight } from "../../hooks/useMedia";
 import { plural } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import css from "./Attempts.module.css";
 import { AttemptTimeline } from "./AttemptTimeline";
 import { type Attempt, className, type Execution } from "./attempt";
@@ -57,7 +58,7 @@ function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean, isTight
       width: isTight ? 92 : 120,
       cell: (attempt) => <StateChip status={attempt.status} />,
     },
-    { key: "reason", head: "reason", cell: (attempt) => <span className="d2">{attempt.reason ?? "—"}</span> },
+    { key: "reason", head: "reason", cell: (attempt) => <Reason code={attempt.reason} /> },
     {
       key: "error",
       head: "error",
@@ -79,7 +80,7 @@ function columnsOf(onChoose: (fence: number) => void, hasUsage: boolean, isTight
       key: "took",
       head: "took",
       isNumber: true,
-      width: isTight ? 72 : 80,
+      width: isTight ? 84 : 92,
       cell: (attempt) => <Duration from={attempt.startedAt} to={attempt.completedAt} />,
     },
     { key: "worker", head: "worker", width: 110, cell: (attempt) => <WorkerLink name={attempt.worker} /> },
@@ -115,6 +116,15 @@ function Choose({ attempt, onChoose }: { attempt: Attempt; onChoose: (fence: num
     >
       {attempt.number}
     </button>
+  );
+}
+
+function Reason({ code }: { code: string | null }) {
+  if (code === null) return <span className="d3">—</span>;
+  return (
+    <span className="d2" title={`${reasonWords(code)} (${code})`}>
+      {reasonWords(code)}
+    </span>
   );
 }
 

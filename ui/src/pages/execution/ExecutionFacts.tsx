@@ -9,7 +9,14 @@ import type { Execution } from "./attempt";
 
 type Job = Answer<"/jobs/{job}">;
 
-export function ExecutionFacts({ execution, job }: { execution: Execution; job: Job | undefined }) {
+interface Props {
+  execution: Execution;
+  job: Job | undefined;
+  // How many attempts have started. One that was cancelled or given back is not in the count of the execution.
+  started: number;
+}
+
+export function ExecutionFacts({ execution, job, started }: Props) {
   const { app, queue } = execution;
   return (
     <Panel title="Execution">
@@ -54,7 +61,7 @@ export function ExecutionFacts({ execution, job }: { execution: Execution; job: 
                 after it was created
               </>
             ),
-          attempts: attemptWords(execution, job),
+          attempts: attemptWords(execution, job, started),
           timeouts: timeoutWords(execution, job),
           schedule: execution.schedule,
           tick: execution.tick === null ? null : <Time at={execution.tick} />,
@@ -102,9 +109,11 @@ function policyOf(execution: Execution, job: Job | undefined): Policy | null {
   return (execution.retry as Policy | null) ?? (job?.retry as Policy | null | undefined) ?? null;
 }
 
-function attemptWords(execution: Execution, job: Job | undefined): string {
+function attemptWords(execution: Execution, job: Job | undefined, started: number): string {
   const most = policyOf(execution, job)?.attempts;
-  const so = execution.attemptCount === 0 ? "none yet" : String(execution.attemptCount);
+  const none = execution.completedAt === null ? "none yet" : "none";
+  const number = execution.attemptCount === 0 ? started : execution.attemptCount;
+  const so = number === 0 ? none : String(number);
   return most === undefined ? so : `${so}, up to ${most}`;
 }
 

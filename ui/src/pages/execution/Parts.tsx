@@ -63,7 +63,7 @@ export function Parts({ execution, attempts, chosen, onChoose, job, forecast }: 
           <Json value={execution.arguments ?? {}} label="the arguments" />
         </Panel>
         <Lineage execution={execution} />
-        <ExecutionFacts execution={execution} job={job} />
+        <ExecutionFacts execution={execution} job={job} started={attempts.length} />
       </div>
     </div>
   );

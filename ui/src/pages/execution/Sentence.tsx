@@ -4,6 +4,7 @@ import type { Answer } from "../../api/types";
 import { Id } from "../../components/Id";
 import { Duration, Time } from "../../components/Time";
 import { plural } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import { className, type Execution, errorOf } from "./attempt";
 import { reasonCheck } from "./rungs";
 
@@ -114,7 +115,7 @@ function Skipped({ execution }: { execution: Execution }): ReactNode {
         It had not started by <Time at={execution.startBy ?? execution.completedAt} />, so it was skipped.
       </>
     );
-  return <>It was skipped: {(execution.reason ?? "").replaceAll("_", " ")}.</>;
+  return <>It was skipped: {reasonWords(execution.reason ?? "")}.</>;
 }
 
 function NotRunning({ execution }: { execution: Execution }) {

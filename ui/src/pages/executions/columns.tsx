@@ -70,7 +70,7 @@ export function columnsOf(names: string, { now, href, isTight, isOfOneJob }: Set
       name: "took",
       head: "took",
       isNumber: true,
-      width: 80,
+      width: 92,
       cell: (row) => <Duration seconds={tookOf(row, now)} />,
     },
     {

@@ -1,4 +1,5 @@
 import { age, duration, secondsBetween } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import type { ExecutionItem } from "./filter";
 
 // The first check that holds an execution back, in a few words. The ladder on its page has the rest.
@@ -19,11 +20,6 @@ const WHY: Record<string, (row: ExecutionItem) => string> = {
   place: () => "in line",
 };
 
-const REASONS: Record<string, string> = {
-  start_deadline: "not started in time",
-  cancelled: "cancelled",
-};
-
 // Why it is where it is, without the error.
 export function reasonOf(row: ExecutionItem, now: number): string {
   if (row.status === "scheduled" && row.runAt !== undefined) return `starts ${inTime(row.runAt, now)}`;
@@ -33,7 +29,7 @@ export function reasonOf(row: ExecutionItem, now: number): string {
     return row.cancelRequestedAt ? "asked to stop" : row.progress == null ? "" : `${row.progress} %`;
   }
   if (row.status === "success" || row.status === "failed") return "";
-  return row.reason ? (REASONS[row.reason] ?? row.reason.replaceAll("_", " ")) : "";
+  return row.reason ? reasonWords(row.reason) : "";
 }
 
 function inTime(at: string, now: number): string {

@@ -49,7 +49,7 @@ export function wordsOf(finding: Finding, action: FindingAction): ActionWords {
     case "resume":
       return {
         title: `Resume ${thing}?`,
-        text: waiting === "" ? resumed(kind) : `${waiting}: they start as slots become free.`,
+        text: `${isPause ? `${finding.text}. ` : ""}${waiting === "" ? resumed(kind) : `${waiting}: they start as slots become free.`}`,
         keep: "Keep it paused",
         act: `Resume ${kind}`,
         hasNote: false,

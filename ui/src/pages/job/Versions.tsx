@@ -11,7 +11,8 @@ import { useAction } from "../../hooks/useAction";
 import { useApi } from "../../hooks/useApi";
 import { useNow } from "../../hooks/useNow";
 import { useUrlState } from "../../hooks/useUrlState";
-import { duration, percent, plural } from "../../lib/format";
+import { count, duration, percent } from "../../lib/format";
+import { deployOf, RollBackDeploy } from "../findings/RollBackDeploy";
 import { quantile, successOf } from "../jobs/words";
 import { Diff } from "./Diff";
 import css from "./Job.module.css";
@@ -31,6 +32,13 @@ export function Versions({ job, versions, runs }: Props) {
   const against = Number(url.one("against") ?? (others.find((one) => one.version < chosen) ?? others[0])?.version ?? 0);
   return (
     <Panel title="Versions" note="numbers of the runs shown" isFlush>
+      <div className={`d3 ${css.versionHeads}`}>
+        <span>version</span>
+        <span>registered</span>
+        <span className="num">runs</span>
+        <span className="num">succeeded</span>
+        <span className="num">median</span>
+      </div>
       <ul className={css.versions}>
         {versions.map((one) => (
           <Row
@@ -83,7 +91,7 @@ function Row({ version, runs, isOn, onChoose }: RowProps) {
           <Time at={version.createdAt} /> {version.createdBy !== null && `by ${version.createdBy}`}
           {version.isCurrent && " · in force"}
         </span>
-        <span className="num d2">{plural(runs.length, "run")}</span>
+        <span className="num d2">{count(runs.length)}</span>
         <span className="num d2">{share === null ? "—" : percent(share)}</span>
         <span className="num">{middle === null ? "—" : duration(middle)}</span>
       </button>
@@ -101,6 +109,17 @@ function Changes({ job, version, against }: { job: Job; version: number; against
   return <Diff of={differences} />;
 }
 
+// The way back that the finding about this job has, else the commands that find one.
+function OfCode({ job }: { job: Job }) {
+  const findings = useApi("/findings", {}, { live: ["changes"], everyMs: 5000 });
+  if (findings.data === undefined) return null;
+  const own = findings.data.items.filter(({ subject }) => subject.name === job.name && subject.app === job.app);
+  const deploy = own
+    .flatMap(({ actions }) => actions.map(({ command }) => deployOf(command)))
+    .find((one) => one !== null);
+  return <RollBackDeploy app={job.app} deploy={deploy ?? null} />;
+}
+
 function RollBack({ job, version }: { job: Job; version: number }) {
   const may = useMay();
   const [isAsking, setAsking] = useState(false);
@@ -112,7 +131,7 @@ function RollBack({ job, version }: { job: Job; version: number }) {
     },
   );
   if (!may("define") || version === job.version) return null;
-  if (job.origin === "code") return <span className="sm d3">Deploy the earlier code to roll back.</span>;
+  if (job.origin === "code") return <OfCode job={job} />;
   return (
     <>
       <Button isSmall onClick={() => setAsking(true)}>

@@ -7,14 +7,14 @@ export type JobRow = Job;
 export type Names = ReadonlyMap<string, string>;
 
 interface When {
-  schedules: readonly { words: string }[];
+  schedules: readonly { words: string; paused: unknown }[];
   on: unknown;
   dependencies: readonly unknown[];
 }
 
 // When a job runs: "at 04:00 on Monday to Friday, in Europe/Berlin", "on event order.paid", "after extract".
 export function whenWords(job: When, names: Names = new Map()): string {
-  const parts = job.schedules.map((one) => one.words);
+  const parts = job.schedules.map((one) => (one.paused === null ? one.words : `${one.words} (paused)`));
   const events = (job.on as { event?: string | string[] } | null)?.event ?? [];
   const heard = Array.isArray(events) ? events : [events];
   if (heard.length > 0) parts.push(`on event ${heard.join(", ")}`);

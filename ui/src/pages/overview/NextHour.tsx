@@ -74,7 +74,11 @@ function Strips({ strips, most, from }: { strips: readonly Strip[]; most: number
     <div className={css.hour}>
       <div className={css.grid} aria-hidden="true">
         {quarters.map((at) => (
-          <span key={at} className={css.quarter} style={{ left: left(at) }}>
+          <span
+            key={at}
+            className={`${css.quarter} ${from + HOUR - at < NEAR ? css.last : ""}`}
+            style={{ left: left(at) }}
+          >
             {at - from > NEAR && <span>{clockTime(new Date(at), zone)}</span>}
           </span>
         ))}

@@ -29,7 +29,10 @@ export function WhatChanged({ groups, number, hasMore }: Props) {
   const isOpen = url.one("changes") !== null;
   return (
     <div className={css.changed}>
-      <span className="d2">What changed</span>
+      <span className="row d2">
+        {!isPhone && <Mark />}
+        What changed
+      </span>
       {shown.length === 0 && <span className="gr d3">Nothing in the {rangeWords(since)}</span>}
       {shown.length > 0 && (
         <ul className={css.list}>
@@ -49,6 +52,16 @@ export function WhatChanged({ groups, number, hasMore }: Props) {
       )}
       {isOpen && <AllChanges onClose={() => url.set({ changes: null })} />}
     </div>
+  );
+}
+
+// The line of the charts that stands for a change.
+function Mark() {
+  return (
+    <svg width="4" height="14" aria-hidden="true">
+      <title>a change, in the charts</title>
+      <path d="M2 0v14" stroke="var(--ink-2)" strokeWidth="1.5" strokeDasharray="3 2" />
+    </svg>
   );
 }
 

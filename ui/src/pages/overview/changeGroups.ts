@@ -3,7 +3,8 @@ import type { IconName } from "../../components/sprite";
 
 export type Change = Item<"/changes">;
 
-// Changes of one kind that one actor made within the same minute, such as the versions of a deploy.
+// Changes of one kind that one actor made within the same minute, such as the versions of a deploy. First versions of new
+// jobs are apart from those that replace another: these may explain what happens.
 export interface ChangeGroup {
   key: string;
   at: string;
@@ -12,7 +13,7 @@ export interface ChangeGroup {
 }
 
 const NOUNS: Record<Change["kind"], string> = {
-  version: "versions registered",
+  version: "new jobs registered",
   deploy: "deploys applied",
   pause: "pauses",
   resume: "pauses ended",
@@ -41,7 +42,7 @@ const MINOR: ReadonlySet<Change["kind"]> = new Set(["deploy", "worker_stopped", 
 export function grouped(changes: readonly Change[]): ChangeGroup[] {
   const groups = new Map<string, Change[]>();
   for (const change of changes) {
-    const key = `${change.at.slice(0, 16)} ${change.kind} ${change.actor ?? ""}`;
+    const key = `${change.at.slice(0, 16)} ${change.kind} ${change.actor ?? ""} ${isFirst(change) ? "first" : ""}`;
     groups.set(key, [...(groups.get(key) ?? []), change]);
   }
   return [...groups].map(([key, several]) => ({
@@ -54,7 +55,7 @@ export function grouped(changes: readonly Change[]): ChangeGroup[] {
 
 // The newest ones that tell something, and after them minor ones; newest first, as given.
 export function foremost(groups: readonly ChangeGroup[], most: number): ChangeGroup[] {
-  const isMinor = (group: ChangeGroup) => MINOR.has(group.kind);
+  const isMinor = ({ kind, changes }: ChangeGroup) => MINOR.has(kind) || changes.every(isFirst);
   const ranked = [...groups.filter((group) => !isMinor(group)), ...groups.filter(isMinor)].slice(0, most);
   return groups.filter((group) => ranked.includes(group));
 }
@@ -62,7 +63,14 @@ export function foremost(groups: readonly ChangeGroup[], most: number): ChangeGr
 export function wordsOf(group: ChangeGroup): string {
   const [first] = group.changes;
   if (first === undefined) return "";
-  return group.changes.length === 1 ? first.text : `${group.changes.length} ${NOUNS[group.kind]}`;
+  const number = group.changes.length;
+  if (number === 1) return first.text;
+  if (group.kind !== "version" || isFirst(first)) return `${number} ${NOUNS[group.kind]}`;
+  return `${first.text} and ${number - 1} other ${number === 2 ? "version" : "versions"}`;
+}
+
+function isFirst(change: Change): boolean {
+  return change.kind === "version" && change.changeId.endsWith("/1");
 }
 
 export function iconOf(kind: Change["kind"]): IconName {

@@ -1,4 +1,5 @@
 import { age, argumentsInLine, count, duration, plural, secondsBetween } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import { markOf } from "../../lib/states";
 import { after, byName, isReached, type Run, type Step } from "./model";
 
@@ -133,7 +134,7 @@ function endedVerdict(run: Run, steps: readonly Step[]): Sentence {
       rest: `failed: ${lastLine(run.errorMessage)}.${blocked}`,
     };
   return {
-    lead: `${markOf(run.status).word}${took}${run.reason === null ? "" : `: ${run.reason.replaceAll("_", " ")}`}.`,
+    lead: `${markOf(run.status).word}${took}${run.reason === null ? "" : `: ${reasonWords(run.reason)}`}.`,
     subject: "",
     rest: blocked.trim(),
   };

@@ -7,6 +7,7 @@ import { MarkChip, StateChip } from "../../components/StateChip";
 import { Duration, Time } from "../../components/Time";
 import { useNow } from "../../hooks/useNow";
 import { count } from "../../lib/format";
+import { reasonWords } from "../../lib/reasons";
 import { ExpectedEnd } from "./ExpectedEnd";
 import { heldBy, useForecast } from "./useForecast";
 import type { RunRow } from "./useSteady";
@@ -89,7 +90,7 @@ function Critical({ run }: { run: RunRow }) {
     return (
       <Link href={addressOf(run, run.failedStep)} title={run.errorMessage ?? undefined}>
         {run.failedStep !== null && <b>{run.failedStep} </b>}
-        <span className="mono">{run.errorMessage ?? run.reason}</span>
+        {run.errorMessage !== null ? <span className="mono">{run.errorMessage}</span> : reasonWords(run.reason ?? "")}
       </Link>
     );
   if (run.questions.length > 0)

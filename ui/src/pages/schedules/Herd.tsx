@@ -7,6 +7,14 @@ import css from "./Schedules.module.css";
 type Quarters = Answer<"/ticks">["quarters"];
 
 const MOST_BARS = 100;
+const QUARTER_MS = 900_000;
+
+// Those of frequent schedules are computed, also for times at which the schedules were not there yet: before the first
+// tick of all there is none.
+export function sinceFirst({ quarters, items }: Answer<"/ticks">): Quarters {
+  const first = items[0] === undefined ? 0 : Date.parse(items[0].at);
+  return quarters.map((one) => (Date.parse(one.at) + QUARTER_MS <= first ? { ...one, count: 0 } : one));
+}
 
 // In a week there is only room for hours.
 function hoursOf(quarters: Quarters): Quarters {

@@ -9,7 +9,7 @@ import { useZone } from "../../hooks/useZone";
 import { zoneName } from "../../lib/zone";
 import { Axis } from "./Axis";
 import type { Range } from "./days";
-import { Busiest, Herd, type HerdFound } from "./Herd";
+import { Busiest, Herd, type HerdFound, sinceFirst } from "./Herd";
 import { Strip } from "./Strip";
 import { lastWords, type Schedule, type Tick } from "./words";
 
@@ -47,10 +47,11 @@ export function ScheduleTable({ schedules, ticks, range, herd, warningsOf, chose
     { key: "next", head: "next in", cell: (schedule) => <Next schedule={schedule} />, isNumber: true, width: 96 },
     ...(range.span === "list" ? LISTED : [stripColumn(range, of)]),
   ];
+  const quarters = ticks === undefined ? [] : sinceFirst(ticks);
   const lead =
     range.span === "list" || ticks === undefined
       ? undefined
-      : { schedule: <Busiest quarters={ticks.quarters} herd={herd} />, strip: <Herd quarters={ticks.quarters} /> };
+      : { schedule: <Busiest quarters={quarters} herd={herd} />, strip: <Herd quarters={quarters} /> };
   return (
     <DataTable
       caption="Schedules"

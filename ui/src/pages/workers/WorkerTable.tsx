@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Worker>[] = [
   {
     key: "state",
     head: "state",
-    cell: (worker) => <MarkChip {...stateOf(worker)}>{stateOf(worker).word}</MarkChip>,
+    cell: (worker) => <State worker={worker} />,
     width: 196,
   },
   {
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     cell: (worker) =>
       isStopped(worker) ? <Duration from={worker.startedAt} to={worker.stoppedAt} /> : <Age since={worker.startedAt} />,
     isNumber: true,
-    width: 72,
+    width: 92,
   },
   { key: "code", head: "code and trouble", cell: (worker) => <Code worker={worker} /> },
   {
@@ -132,6 +132,20 @@ function trouble(rows: readonly Worker[], lacking: number) {
   return "";
 }
 
+// A stopped one says when it stopped.
+function State({ worker }: { worker: Worker }) {
+  return (
+    <span className="row">
+      <MarkChip {...stateOf(worker)}>{stateOf(worker).word}</MarkChip>
+      {isStopped(worker) && (
+        <span className="sm d2">
+          at <Time at={worker.stoppedAt} />
+        </span>
+      )}
+    </span>
+  );
+}
+
 function addressOf(worker: Worker): string {
   return `/workers/${worker.workerId}`;
 }
@@ -172,14 +186,7 @@ function SlotsOrEnd({ worker }: { worker: Worker }) {
 }
 
 function Code({ worker }: { worker: Worker }) {
-  if (isStopped(worker))
-    return (
-      <span className="sm d2" title={worker.ended?.cause ?? undefined}>
-        <Time at={worker.stoppedAt} />
-        {worker.ended?.cause ? `, ${worker.ended.cause}` : ""}
-      </span>
-    );
-  const words = troubleOf(worker);
+  const words = isStopped(worker) ? worker.ended?.cause : troubleOf(worker);
   return (
     <span className="sm d2" title={words ?? undefined}>
       {words ?? <span className="mono">{codeOf(worker)}</span>}
