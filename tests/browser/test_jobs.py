@@ -99,6 +99,18 @@ def test_a_job_of_code_is_only_read(shop: Shop, page: Page) -> None:
 
 
 @pytest.mark.prove
+def test_a_job_of_code_says_how_its_deploy_is_rolled_back(shop: Shop, page: Page) -> None:
+    words = "deploy 1 of app shop comes into force with all its jobs"
+    page.goto(f"{shop.url}/jobs/shop/charge")
+    page.get_by_text(words).wait_for()
+    page.get_by_text("rota deploys use shop 1").wait_for()
+    page.goto(shop.url)
+    row = page.locator('[data-finding="failing:job:shop/charge"]')
+    row.get_by_role("button", name="Roll back…").click()
+    page.get_by_role("dialog").get_by_text(words).wait_for()
+
+
+@pytest.mark.prove
 @pytest.mark.parametrize("width", [390, 1100, 1440])
 def test_a_long_name_does_not_widen_the_page(shop: Shop, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})

@@ -73,6 +73,52 @@ def test_a_finding_that_is_settled_under_the_pointer_hides_no_other(page: Page, 
 
 
 @pytest.mark.prove
+def test_a_new_finding_takes_its_place_after_a_dialog_was_over_the_list(page: Page, shop: Shop) -> None:
+    page.goto(f"{shop.url}/?all=1")
+    row = finding(page, "queue_paused:queue:mail")
+    row.get_by_role("button", name="Resume…").click()
+    page.get_by_role("dialog").get_by_text("the provider is down").wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Keep it paused").click()
+    shop.tell("/queues/reports/pause", {"note": "stocktaking"})
+    waiting = shop.enqueue("many_lines", lines=1)
+    finding(page, "queue_paused:queue:reports").wait_for()
+
+    def is_ranked() -> bool:
+        shown = page.locator("[data-finding]").evaluate_all("rows => rows.map(row => row.dataset.finding)")
+        return bool(shown == [one["findingId"] for one in shop.ask("/overview")["findings"]])
+
+    eventually(is_ranked, what="rows in the order of the server")
+    shop.tell("/queues/reports/resume")
+    eventually(lambda: shop.status(waiting) == "success", what="the execution that waited")
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("address", "asked"), [("/", "overview"), ("/alerts", "findings")])
+def test_ages_of_findings_move_on_a_quiet_system(page: Page, empty: Shop, address: str, asked: str) -> None:
+    page.clock.install()
+    page.goto(f"{empty.url}{address}")
+    page.get_by_role("heading", level=2).or_(page.get_by_text("Nothing")).first.wait_for()
+    with page.expect_request(f"**/api/v1/{asked}*"):
+        page.clock.fast_forward(16_000)
+
+
+@pytest.mark.prove
+def test_a_version_that_replaces_another_is_named_among_the_changes(page: Page, shop: Shop) -> None:
+    def version(job: str, number: int) -> dict[str, object]:
+        subject = {"kind": "job", "id": job, "name": job, "app": "shop"}
+        text, id = f"{job} version {number} registered", f"vshop/{job}/{number}"
+        about = {"changeId": id, "kind": "version", "at": "2026-11-18T07:20:59Z", "actor": "deploy", "text": text}
+        return {**about, "subject": subject, "action": None, "note": None}
+
+    items = [version("charge", 2), *(version(f"job{number}", 1) for number in range(23))]
+    answer = {"items": items, "nextCursor": None, "previousCursor": None}
+    page.route("**/api/v1/changes?*", lambda route: route.fulfill(json=answer))
+    page.goto(shop.url)
+    page.get_by_role("listitem").filter(has_text="charge version 2 registered by deploy").wait_for()
+    page.get_by_role("listitem").filter(has_text="23 new jobs registered by deploy").wait_for()
+
+
+@pytest.mark.prove
 def test_the_newest_change_is_shown_before_louder_ones(page: Page, shop: Shop) -> None:
     page.goto(shop.url)
     shop.tell("/jobs", {"name": "spare", "command": "true"})
