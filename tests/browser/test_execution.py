@@ -84,6 +84,7 @@ def test_cancelling_is_seen_without_a_reload(page: Page, shop: Shop) -> None:
     page.get_by_label("note").fill("wrong product")
     page.get_by_role("dialog").get_by_role("button", name="Cancel 1").click()
     expect(page.get_by_text("It was cancelled at")).to_be_visible()
+    expect(page.get_by_text("none, up to")).to_be_visible()
 
 
 @pytest.mark.prove

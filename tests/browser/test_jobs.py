@@ -124,3 +124,12 @@ def test_a_long_name_does_not_widen_the_page(shop: Shop, page: Page, width: int)
 def test_a_filter_that_finds_nothing_has_a_way_out(empty: Shop, page: Page) -> None:
     page.goto(f"{empty.url}/jobs?name=none")
     page.get_by_role("link", name="Show all jobs").wait_for()
+
+
+@pytest.mark.prove
+def test_a_schedule_that_is_paused_is_said_so_in_the_list_of_jobs(shop: Shop, page: Page) -> None:
+    schedule = next(one for one in shop.ask("/schedules")["items"] if one["name"] == "expire_carts")
+    shop.tell(f"/schedules/{schedule['scheduleId']}/pause", {"note": "stocktaking"})
+    page.goto(f"{shop.url}/jobs")
+    page.get_by_role("row").filter(has_text="expire_carts").get_by_text("(paused)").wait_for()
+    shop.tell(f"/schedules/{schedule['scheduleId']}/resume")

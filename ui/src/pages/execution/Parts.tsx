@@ -63,7 +63,11 @@ export function Parts({ execution, attempts, chosen, onChoose, job, forecast }: 
           <Json value={execution.arguments ?? {}} label="the arguments" />
         </Panel>
         <Lineage execution={execution} />
-        <ExecutionFacts execution={execution} job={job} started={attempts.length} />
+        <ExecutionFacts
+          execution={execution}
+          job={job}
+          started={attempts.filter((one) => one.startedAt !== null).length}
+        />
       </div>
     </div>
   );

@@ -39,6 +39,10 @@ const ICONS: Record<Change["kind"], IconName> = {
 // They explain little, and a deploy brings many of them, so they are shown only where there is room.
 const MINOR: ReadonlySet<Change["kind"]> = new Set(["deploy", "worker_stopped", "setting", "worker_started"]);
 
+// A few of these are named: each may be what a reader looks for.
+const NAMED: ReadonlySet<Change["kind"]> = new Set(["pause", "resume", "breaker", "worker_lost"]);
+const MOST_NAMED = 3;
+
 export function grouped(changes: readonly Change[]): ChangeGroup[] {
   const groups = new Map<string, Change[]>();
   for (const change of changes) {
@@ -65,6 +69,8 @@ export function wordsOf(group: ChangeGroup): string {
   if (first === undefined) return "";
   const number = group.changes.length;
   if (number === 1) return first.text;
+  if (NAMED.has(group.kind) && number <= MOST_NAMED)
+    return `${number} ${NOUNS[group.kind]}: ${[...new Set(group.changes.map(({ subject }) => subject.name))].join(", ")}`;
   if (group.kind !== "version" || isFirst(first)) return `${number} ${NOUNS[group.kind]}`;
   return `${first.text} and ${number - 1} other ${number === 2 ? "version" : "versions"}`;
 }

@@ -60,7 +60,7 @@ export function Herd({ quarters: given }: { quarters: Quarters }) {
 
 // Full ink only for a quarter that stands out: where all have the same number of ticks, no herd is seen.
 function inkOf(ticks: number, most: number, usual: number): number {
-  if (ticks === 0) return 0.04;
+  if (ticks === 0) return 0;
   return 0.12 + 0.88 * (ticks / Math.max(most, 3 * usual)) ** 0.7;
 }
 
