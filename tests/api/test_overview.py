@@ -241,7 +241,12 @@ async def test_case_ticks_that_overlap(client: httpx.AsyncClient, server: Server
     assert found["ticks_overlap"]["subject"]["name"] == "sync"
     assert found["ticks_overlap"]["affected"] == 3
     actions = found["ticks_overlap"]["actions"]
-    assert [one["label"] for one in actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert [one["label"] for one in actions] == [
+        "Open schedule",
+        "Open execution",
+        "Cancel execution…",
+        "Pause schedule…",
+    ]
     assert (await client.post(f"http://localhost{actions[3]['path']}")).status_code == 200
     found = await findings(client, world)
     assert set(found) == {"long_running"}

@@ -376,7 +376,12 @@ def test_overlaps_name_the_execution_that_runs() -> None:
     (one,) = found(left_out=[row], running=[runs])
     assert one.text == "sync: 3 ticks did not run"
     assert one.evidence == "overlap: the execution before had not ended, it runs for 57 m; the last 1 m ago"
-    assert [action.label for action in one.actions] == ["Open schedule", "Open run", "Cancel run…", "Pause schedule…"]
+    assert [action.label for action in one.actions] == [
+        "Open schedule",
+        "Open execution",
+        "Cancel execution…",
+        "Pause schedule…",
+    ]
     assert one.actions[2].path == "/api/v1/executions/id-1/cancel"
 
 

@@ -49,10 +49,10 @@ export function duration(seconds: number): string {
   return seconds < 7 * DAY ? twoParts(seconds, DAY, "d", HOUR, "h") : `${Math.floor(seconds / DAY)} d`;
 }
 
-// The age of something, without seconds above a minute: 9 s, 26 m, 1 h 04 m, 14 d.
+// The age of something, without seconds above a minute: 9 s, 26 min, 1 h 04 m, 14 d.
 export function age(seconds: number): string {
   if (seconds < MINUTE) return `${Math.max(0, Math.floor(seconds))} s`;
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} m`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   return duration(seconds);
 }
 

@@ -63,10 +63,12 @@ def _left_out(facts: Facts, rows: Sequence[LeftOut]) -> Finding:
 def _actions(one: LeftOut, *, is_overlap: bool, is_running: bool) -> list[Action]:
     found = [open_page("Open schedule", f"/schedules?of={one.name}", f"rota schedules ticks {one.name}")]
     if is_overlap and one.last_execution is not None:
-        found.append(open_page("Open run", f"/executions/{one.last_execution}", f"rota show {one.last_execution}"))
+        found.append(
+            open_page("Open execution", f"/executions/{one.last_execution}", f"rota show {one.last_execution}")
+        )
     if is_overlap and is_running:
         path = f"/executions/{one.last_execution}/cancel"
-        found.append(do("Cancel run…", path, f"rota cancel {one.last_execution}", asks=True))
+        found.append(do("Cancel execution…", path, f"rota cancel {one.last_execution}", asks=True))
     if is_overlap:
         command = f"rota schedules pause {one.name} --app {one.app}"
         found.append(do("Pause schedule…", f"/schedules/{one.schedule}/pause", command, asks=True))
