@@ -34,6 +34,8 @@ function Support({ worker }: { worker: Worker }) {
         <>
           stopped <Time at={worker.stoppedAt} /> after <Duration from={worker.startedAt} to={worker.stoppedAt} />
           {worker.ended?.cause && ` · ${worker.ended.cause}`}
+          {worker.drainAskedBy && ` · drained by ${worker.drainAskedBy}`}
+          {worker.troubleText && ` · its last trouble: ${worker.troubleText}`}
         </>
       ) : (
         <>
