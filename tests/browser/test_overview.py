@@ -19,7 +19,7 @@ def finding(page: Page, id: str) -> Locator:
 
 
 def test_the_overview_names_every_trouble_and_fits_the_screen(page: Page, shop: Shop) -> None:
-    page.goto(shop.url)
+    page.goto(f"{shop.url}/?all=1")  # Other tests may have added findings to the seven that are shown otherwise.
     for id in (
         "failing:job:shop/charge",
         "no_worker:job:shop/render_video:pool video",
@@ -30,6 +30,8 @@ def test_the_overview_names_every_trouble_and_fits_the_screen(page: Page, shop: 
     page.locator('[data-finding^="worker_trouble:"]').wait_for()
     assert finding(page, "failing:job:shop/charge").get_by_role("button", name="Pause job…").is_visible()
     assert finding(page, "no_worker:job:shop/render_video:pool video").get_by_role("link", name="Why").is_visible()
+    page.goto(shop.url)
+    finding(page, "failing:job:shop/charge").wait_for()
     page.locator(".uplot").nth(3).wait_for()
     page.get_by_role("link", name="expire_carts").wait_for()
     assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
@@ -39,7 +41,7 @@ def test_the_overview_names_every_trouble_and_fits_the_screen(page: Page, shop: 
 
 @pytest.mark.prove
 def test_a_queue_is_resumed_from_the_overview_and_paused_again_with_its_note(page: Page, shop: Shop) -> None:
-    page.goto(shop.url)
+    page.goto(f"{shop.url}/?all=1")
     finding(page, "queue_paused:queue:mail").wait_for()
     shop.tell("/queues/reports/pause", {"note": "stocktaking"})
     waiting = shop.enqueue("many_lines", lines=1)
@@ -60,17 +62,19 @@ def test_a_queue_is_resumed_from_the_overview_and_paused_again_with_its_note(pag
 
 @pytest.mark.prove
 def test_a_finding_that_is_settled_under_the_pointer_hides_no_other(page: Page, shop: Shop) -> None:
-    page.goto(shop.url)
-    finding(page, "queue_paused:queue:mail").wait_for()
     shop.tell("/queues/reports/pause", {"note": "stocktaking"})
     shop.enqueue("many_lines", lines=1)
-    row = finding(page, "queue_paused:queue:reports")
+    id = "queue_paused:queue:reports"
+    eventually(lambda: id in [one["findingId"] for one in shop.ask("/overview")["findings"]], what="the finding")
+    most = 7 if id in [one["findingId"] for one in shop.ask("/overview")["findings"][:7]] else 1000
+    page.goto(shop.url if most == 7 else f"{shop.url}/?all=1")
+    row = finding(page, id)
     row.hover()
     shop.tell("/queues/reports/resume")
     row.get_by_text("settled").wait_for()
     number = shop.ask("/overview")["findingCount"]
     live = page.locator("[data-finding]").filter(has_not_text="settled")
-    assert live.count() == min(7, number)
+    assert live.count() == min(most, number)
 
 
 @pytest.mark.prove
