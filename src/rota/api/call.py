@@ -162,7 +162,7 @@ class _DryRun(Exception):
 
 
 def _kept(answer: Answer) -> tuple[Answer, Kept]:
-    """What is kept of an answer. A secret is not: in the answer to a repeated request it is null."""
+    """The answer as it is kept for repeated requests: without its secret, which is null in them."""
     headers = {name: value for name, value in answer.headers.items() if name in _KEPT_HEADERS}
     text = answer.body or b""
     if answer.is_secret:

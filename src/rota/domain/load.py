@@ -70,7 +70,7 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     running: int
     trouble: frozenset[str] = frozenset()
-    """What it can start no process for."""
+    """The kinds of jobs for which this worker can start no process."""
 
     def serves(self, lane: Lane) -> bool:
         is_its = self.app in (lane.app, ALL_APPS) and (self.queues is None or lane.queue in self.queues)

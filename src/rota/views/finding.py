@@ -105,7 +105,7 @@ class Finding(Shape, frozen=True):
     advice: str | None = None
     """What to do, in words, if no action alone helps; null if one does."""
     means: str | None = None
-    """What it means, in sentences, if its cause is not the usual one of its kind; null if it is."""
+    """What the finding means for the work, in sentences, if its cause is not usual for its kind; null if it is."""
 
 
 class Numbers(Shape, frozen=True):

@@ -36,7 +36,7 @@ class QueueOutlook(Shape, frozen=True):
 
     name: str
     state: str
-    """`active`, `paused`, or `no_worker` if no live worker can run some of what is queued."""
+    """`active`, `paused`, or `no_worker` if no live worker can run some of the queued executions."""
     queued: int
     """How many executions are queued."""
     running: int
@@ -53,7 +53,7 @@ class QueueOutlook(Shape, frozen=True):
     slots: int
     """How many executions the live workers that can run its jobs can run at once."""
     lacks: str | None
-    """Why no live worker runs some of what is queued, such as a pool that no worker has; null if workers do."""
+    """Why no live worker runs some of the queued executions, such as a pool that no worker has; null if workers do."""
     outlook: Outlook
     """`now`, `empties`, `growing`, `unknown`, `never` or `paused`."""
     empty_in_s: float | None

@@ -105,7 +105,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     advice: str | None = None
     """What to do, in words, where one action alone would not help."""
     means: str | None = None
-    """What it means, in sentences, where the words for its kind would not be true."""
+    """What the finding means for the work, in sentences, where the words for its kind would not be true."""
     aspect: str = ""
     """Tells apart two findings of one kind about one subject."""
 

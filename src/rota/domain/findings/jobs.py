@@ -152,7 +152,7 @@ def paused(facts: Facts) -> Iterator[Finding]:
 
 
 def _paused(facts: Facts, one: JobPause, waiting: int) -> Finding:
-    """Resuming a job that fails makes what waits fail, too, so the way back comes first."""
+    """If a job that fails is resumed, its waiting executions fail, too, so the roll-back is offered first."""
     advice = _before_resuming(facts, one.app, one.job)
     first = "" if advice is None else "; it fails: roll back or deploy a fixed version before resuming"
     back = [] if advice is None else _roll_back(facts, one.app, one.job)

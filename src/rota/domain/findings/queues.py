@@ -66,7 +66,7 @@ def lacks(lane: Lane, workers: Sequence[Worker]) -> int:
 
 
 def lack_words(lack: int, lane: Lane, job: str = "", it: str = "it") -> str:
-    """Why no live worker runs what waits in a lane. `job` and `it` name its job in a sentence about something else."""
+    """Why no live worker runs the executions of a lane. `job` and `it` name its job in other sentences."""
     match lack:
         case Lack.WORKER:
             return f"no live worker of app {lane.app} serves it"
@@ -256,9 +256,9 @@ def _growing(facts: Facts, queue: QueueState, lanes: Sequence[Lane]) -> Iterator
 
 
 def worked_off_per_s(facts: Facts, lanes: Sequence[Lane]) -> float | None:
-    """How many executions of some lanes end per second while workers may claim what is ready.
+    """How many executions of some lanes end per second while workers may claim them.
 
-    None if they could claim it for too short a time to tell. A queue that was paused until a moment ago is worked off
+    None if they could claim them for too short a time to tell. A queue that was paused until a moment ago is worked off
     faster than the rate of the last minutes says.
     """
     served = facts.now - facts.rates_from - _stood_still(facts, [lane for lane in lanes if lane.ready])
