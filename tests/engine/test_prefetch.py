@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, cast
 
 import pytest
 
-from rota import App, Status
+from rota import App, Context, Status
 from rota.clock import ManualClock, SystemClock
 from rota.domain.claim import Claim
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
@@ -36,6 +38,31 @@ async def wait() -> None:
 @app.job
 async def rest() -> None:
     await asyncio.sleep(0.01)  # sleep: the work of the job
+
+
+visitor: ContextVar[str] = ContextVar("visitor", default="none")
+entered = threading.Event()
+
+
+@app.job
+def visit_in_thread() -> str:
+    before = visitor.get()
+    visitor.set("thread")
+    return before
+
+
+@app.job
+async def visit() -> str:
+    before = visitor.get()
+    visitor.set("task")
+    return before
+
+
+@app.job
+def obey(ctx: Context) -> None:
+    entered.set()
+    while not ctx.cancelled:
+        ctx.wait_cancelled(PATIENCE_S)
 
 
 class Outcomes:
@@ -133,6 +160,24 @@ async def test_a_prefetched_execution_can_be_cancelled(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.stop("rest2", Stop.CANCEL)
     assert bench.outcomes.kinds() == {"rest2": Cancelled()}
+
+
+@on_loop
+async def test_prefetched_executions_of_one_task_share_no_context_variables(bench: Bench) -> None:
+    """The task that has waited for a thread runs the next execution, whether that has a thread or not."""
+    bench.take("visit_in_thread", "visit_in_thread", "visit_in_thread", "visit", "visit")
+    await until(lambda: bench.worker.is_idle)
+    assert [report.outcome for report in bench.outcomes.reports] == [Succeeded('"none"')] * 5
+
+
+@on_loop
+async def test_a_prefetched_execution_starts_after_one_that_was_stopped_in_its_thread(bench: Bench) -> None:
+    entered.clear()
+    bench.take("wait", "obey", "rest")
+    await until(entered.is_set)
+    bench.worker.stop("obey1", Stop.CANCEL)
+    await until(lambda: len(bench.outcomes.reports) == 2)
+    assert bench.outcomes.kinds() == {"obey1": Cancelled(), "rest2": Succeeded("null")}
 
 
 @on_loop

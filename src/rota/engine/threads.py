@@ -21,13 +21,12 @@ T = TypeVar("T")
 
 
 class _Call(msgspec.Struct, eq=False):
-    """A function to call, and the future of the coroutine that waits for its result."""
+    """A function to call, and the future for its result."""
 
     function: Callable[[], Any]
-    waiting: asyncio.Future[None]
+    waiting: asyncio.Future[Any]
     variables: contextvars.Context = msgspec.field(default_factory=contextvars.copy_context)
     result: Any = None
-    is_over: bool = False
 
 
 class Threads:
@@ -42,25 +41,14 @@ class Threads:
         self._threads = 0
         self._busy = 0
 
-    async def run(self, function: Callable[[], T]) -> T:
-        """Returns the result of `function`, which must not raise. Raises RuntimeError if no thread can be started.
-
-        A thread cannot be interrupted, so the first cancellation only means that the function was asked to stop, and
-        its result is awaited. A second one ends the waiting.
-        """
+    def run(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """The result of `function`, which must not raise. Raises RuntimeError if no thread can be started."""
         call = _Call(function, self._loop.create_future())
         self._busy += 1
         if self._busy > self._threads:
             self._add_thread()
         self._calls.put(call)
-        try:
-            await call.waiting
-        except asyncio.CancelledError:
-            if not call.is_over:
-                call.waiting = self._loop.create_future()
-                await call.waiting
-        result: T = call.result
-        return result
+        return call.waiting
 
     def close(self) -> None:
         for _ in range(self._threads):
@@ -95,6 +83,5 @@ class Threads:
             done, self._done = self._done, []
         for call in done:
             self._busy -= 1
-            call.is_over = True
-            if not call.waiting.done():
-                call.waiting.set_result(None)
+            if not call.waiting.done():  # It is if the worker was closed.
+                call.waiting.set_result(call.result)

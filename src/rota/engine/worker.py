@@ -1,8 +1,9 @@
 """Runs claims and turns each into an Outcome. Never writes: outcomes go to the completer.
 
-Every attempt is a task that awaits its executor. It can be asked to stop, for one of five causes; then the task is
-cancelled. An attempt that does not stop within the grace is written off: its outcome is recorded, its slot is free
-again, and the process asks to be replaced, because the code may still be running in it.
+Every attempt has a task that awaits its executor. It can be asked to stop, for one of five causes; then the task is
+cancelled, unless the code runs in a thread, which can only see that it should stop. An attempt that does not stop
+within the grace is written off: its outcome is recorded, its slot is free again, and the process asks to be replaced,
+because the code may still be running in it.
 
 An execution that was claimed ahead waits for a slot, but not for long: then it is given back, because another worker
 may have a free slot.
@@ -130,22 +131,28 @@ class Worker:
             self._report(claim, _NOT_BEGUN, None)
 
     def _start(self, claim: Claim) -> None:
+        """Begins an attempt in a task of its own."""
+        if (attempt := self._prepared(claim)) is not None:
+            # Without a name, asyncio writes a new one for every task.
+            variables = self._variables.copy()
+            attempt.task = self._loop.create_task(self._run(attempt), name=claim.job, context=variables)
+
+    def _prepared(self, claim: Claim) -> Attempt | None:
+        """An attempt in a slot, for which the caller has a task; None if it is over before it begins."""
         target = self._target(claim)
         if target is None:
             # A worker claims only jobs that it has.
             log.error("execution %s is of job %r, which this worker does not have: given back", claim.id, claim.job)
             self._report(claim, GivenBack(Reason.NOT_BEGUN, MISSING_JOB_DELAY_S), None)
-            return
+            return None
         rules = overrides.applied(target.rules, claim.overrides)
         limit_s, limit = limits.limit(claim, rules)
         if limit_s is not None and limit_s <= 0:
             self._report(claim, limits.timed_out(limit, rules), target)
-            return
+            return None
         deadline = None if limit_s is None else claim.started_at + round(limit_s * MICROSECONDS)
         state = AttemptState(claim, deadline, target.completions, self._scribe, self._threads, self._original)
         attempt = Attempt(claim, target, state, rules, limit)
-        # Without a name, asyncio writes a new one for every task.
-        attempt.task = self._loop.create_task(self._run(attempt), name=claim.job, context=self._variables.copy())
         self._running[claim.id] = attempt
         if target.processes is not None:
             self.processes.began(target.processes)
@@ -153,6 +160,7 @@ class Worker:
             self._await_process(attempt)
         else:
             self._arm(attempt, limit_s)
+        return attempt
 
     def _target(self, claim: Claim) -> Executor | None:
         found = None
@@ -200,7 +208,7 @@ class Worker:
         attempt.stop = cause
         attempt.state.ask_to_stop()
         attempt.grace_bucket = self._graces.add(attempt.target.grace_s + self._stop_grace_s, id)
-        if attempt.has_begun:
+        if attempt.has_begun and not attempt.target.is_in_thread:
             attempt.task.cancel()
 
     def stop_all(self, cause: Stop) -> None:
@@ -222,24 +230,35 @@ class Worker:
         self._threads.close()
 
     async def _run(self, attempt: Attempt) -> None:
-        outcome: Outcome
-        attempt.has_begun = True
-        try:
-            if attempt.stop is not None:
-                raise asyncio.CancelledError
-            outcome = await attempt.target.run(attempt.claim, attempt.state)
-        except asyncio.CancelledError as error:
-            outcome = _stopped(attempt, error)
-        except BaseException as error:
-            log.exception("the executor of job %s failed", attempt.claim.job)
-            outcome = Failed(described(error))
-        self._end(attempt, outcome)
+        """Runs the attempt. If that was in a thread, the same task then runs one whose claim waits for a slot."""
+        task = attempt.task
+        while True:
+            outcome: Outcome
+            attempt.has_begun = True
+            try:
+                if attempt.stop is not None:
+                    raise asyncio.CancelledError
+                outcome = await attempt.target.run(attempt.claim, attempt.state)
+            except asyncio.CancelledError as error:
+                outcome = _stopped(attempt, error)
+            except BaseException as error:
+                log.exception("the executor of job %s failed", attempt.claim.job)
+                outcome = Failed(described(error))
+            if not self._end(attempt, outcome):
+                return
+            following = self._next() if attempt.target.is_in_thread else None
+            self._fill_slots()
+            if following is None:
+                return
+            attempt = following
+            attempt.task = task
 
-    def _end(self, attempt: Attempt, outcome: Outcome) -> None:
+    def _end(self, attempt: Attempt, outcome: Outcome) -> bool:
+        """Frees the slot and reports the outcome; False if the attempt was written off before, or the worker closed."""
         self._original.end_copy()
         id = attempt.claim.id
         if self._running.get(id) is not attempt:
-            return  # Written off, so that its outcome is recorded, or closed.
+            return False
         del self._running[id]
         if attempt.bucket >= 0:
             self._deadlines.remove(attempt.bucket, id)
@@ -251,6 +270,16 @@ class Worker:
         self._pace.ended += 1
         if attempt.target.processes is not None:
             self.processes.ended(attempt.target.processes)
+        return True
+
+    def _next(self) -> Attempt | None:
+        """An attempt of the claim that has waited longest for a slot, if there is a free one."""
+        while self._waiting and len(self._running) < self._concurrency:
+            if (attempt := self._prepared(self._waiting.popitem(last=False)[1])) is not None:
+                return attempt
+        return None
+
+    def _fill_slots(self) -> None:
         while self._waiting and len(self._running) < self._concurrency:
             self._start(self._waiting.popitem(last=False)[1])
         self._slot_freed()
@@ -312,7 +341,8 @@ class Worker:
         self.begin_no_more()
         grace_s = attempt.target.grace_s + self._stop_grace_s
         log.warning("job %s did not stop within %g s; its process will be replaced", attempt.claim.job, grace_s)
-        self._end(attempt, _stopped(attempt, None))
+        if self._end(attempt, _stopped(attempt, None)):
+            self._fill_slots()
 
     def _report(
         self, claim: Claim, outcome: Outcome, target: Executor | None, state: AttemptState | None = None

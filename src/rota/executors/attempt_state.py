@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -63,7 +64,7 @@ class Notes(Protocol):
 class Threads(Protocol):
     """The worker's threads, in which plain functions run."""
 
-    async def run(self, call: Callable[[], T]) -> T: ...
+    def run(self, call: Callable[[], T]) -> asyncio.Future[T]: ...
 
 
 class AttemptState(msgspec.Struct, eq=False):

@@ -53,6 +53,7 @@ class FunctionExecutor(Executor):
         self.function = function
         self.rules = rules
         self.is_async = inspect.iscoroutinefunction(function)
+        self.is_in_thread = not self.is_async
         self.completions = completions
         self._signature = signature
         self._context_parameter = signature.context_parameter

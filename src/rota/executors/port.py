@@ -48,6 +48,10 @@ class Executor(ABC):
     processes: Processes | None = None
     """Where it runs its attempts, if these are processes that it shares with other executors."""
 
+    is_in_thread: bool = False
+    """Whether the job's code runs in a thread, and the task only waits for it. Then the task is not cancelled, because
+    that would not stop the thread, and it may run the next attempt, because the code cannot have changed it."""
+
     @abstractmethod
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         """One attempt, on the event loop. A failure of the work is an Outcome, an exception a defect of the executor.
