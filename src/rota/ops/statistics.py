@@ -73,13 +73,13 @@ def count_ends(tx: Tx, ends: Sequence[End]) -> None:
     """Counts ended executions. An end with `is_repeated` is left out: the transaction that ended the execution has
     counted it."""
     known: dict[tuple[int, Status], list[Times]] = {}
-    others: list[tuple[str, str]] = []
+    others: dict[str, list[str]] = {}
     lane, status, group = 0, None, list[Times]()
     for end in ends:
         times = end.times
         if times is None or not times.lane:
             if not end.is_repeated:
-                others.append((end.id, end.status.value))
+                others.setdefault(end.status.value, []).append(end.id)
             continue
         # Consecutive ends are mostly alike, and the hash of an enum is slow.
         if times.lane != lane or end.status is not status:
@@ -89,8 +89,8 @@ def count_ends(tx: Tx, ends: Sequence[End]) -> None:
     if known:
         rows = [(lane, len(group), status.value, *_written(tx.now, group)) for (lane, status), group in known.items()]
         tx.run("add_deltas", rows=rows)
-    if others:
-        _count(tx, others)
+    for outcome, ids in others.items():
+        _count(tx, ids, outcome)
 
 
 def _written(now: int, group: Sequence[Times]) -> tuple[str, str, str | None]:
@@ -105,12 +105,11 @@ def _written(now: int, group: Sequence[Times]) -> tuple[str, str, str | None]:
 
 def count_retries(tx: Tx, ids: Iterable[str]) -> None:
     """Executions that have failed and will run again."""
-    _count(tx, [(id, Count.RETRIES.value) for id in ids])
+    _count(tx, list(ids), Count.RETRIES.value)
 
 
-def _count(tx: Tx, rows: list[tuple[str, str]]) -> None:
-    ids = [row[0] for row in rows]
-    tx.run("count_ends", ends=rows, lowest=min(ids), highest=max(ids))
+def _count(tx: Tx, ids: list[str], outcome: str) -> None:
+    tx.run("count_ends", ids=ids, outcome=outcome, lowest=min(ids), highest=max(ids))
 
 
 # --- Folding -------------------------------------------------------------------------------------

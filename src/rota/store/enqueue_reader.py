@@ -16,5 +16,5 @@ def executions(view: View, namespace: str, ids: Sequence[str]) -> list[Execution
 def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of the executions, each with its namespace, that have ended or are not there."""
     ids = [id for _, id in waited]
-    rows = view.rows("unended_of", rows=list(waited), lowest=min(ids), highest=max(ids)) if ids else []
+    rows = view.rows("unended_of", ids=ids, lowest=min(ids), highest=max(ids)) if ids else []
     return set(waited) - {(str(row[0]), str(row[1])) for row in rows}

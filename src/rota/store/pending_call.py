@@ -93,7 +93,7 @@ class PendingCall:
 
     def postpone(self) -> None:
         """For the store: sets the time of the next try, with an exponential back-off."""
-        self.not_before = MACHINE.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.tries)
+        self.not_before = MACHINE.monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.tries, 10))
         self.tries += 1
         if self.future is not None:
             self.future.is_postponed = True

@@ -35,7 +35,10 @@ SET_UP_S = 5.0
 ASK_S = 5.0
 CANCEL_S = 2.0
 LOOK_S = 0.5
-_PLANNER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit")
+_PLANNER = (
+    *("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "enable_material"),
+    "jit",
+)
 SETTINGS: dict[str, str] = {
     **dict.fromkeys(_PLANNER, "off"),
     # The right plan is the same for every size of the tables.

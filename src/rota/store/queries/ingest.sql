@@ -1,9 +1,8 @@
 -- name: unended_of
 -- With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
-SELECT x.namespace, x.id FROM EACH(:rows, namespace text, id uuid) e
-JOIN execution x ON x.id = e.id AND x.namespace = e.namespace
-WHERE x.id >= :lowest AND x.id <= :highest
-  AND NOT EXISTS (SELECT 1 FROM finished f WHERE f.id = e.id AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest)
+SELECT x.namespace, x.id FROM execution x
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
+  AND NOT EXISTS (SELECT 1 FROM finished f WHERE f.id = x.id AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest)
 
 -- name: quotas_of
 SELECT quotas FROM namespace WHERE name = :namespace

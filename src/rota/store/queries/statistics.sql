@@ -8,19 +8,18 @@ SELECT :now, e.lane, e.count, e.outcome, e.run_times, e.start_latencies, e.laten
 FROM EACH(:rows, lane int, count int, outcome text, run_times text, start_latencies text, latenesses text) e
 
 -- name: count_ends
--- The executions that have ended or are retried, by lane and outcome. A step that waits is in the lane of its workflow,
--- whose job is another: nothing runs, and it is not counted. When an execution first started is known only if it was
--- not repeated. The bounds are for the partitions of PostgreSQL.
+-- The executions that have ended alike or are retried, by lane. A step that waits is in the lane of its workflow, whose
+-- job is another: nothing runs, and it is not counted. When an execution first started is known only if it was not
+-- repeated. The bounds are for the partitions of PostgreSQL.
 INSERT INTO stat_delta (at, lane, count, outcome, run_times, start_latencies, latenesses)
-SELECT :now, x.lane, count(*), e.outcome,
+SELECT :now, x.lane, count(*), :outcome,
        CAST(LISTING(f.finished_at - f.started_at) FILTER (WHERE f.started_at IS NOT NULL) AS text),
        CAST(LISTING(f.started_at - GREATEST(x.run_at, x.created_at)) FILTER (WHERE f.started_at IS NOT NULL AND f.fence <= 1) AS text),
        CAST(LISTING(f.started_at - x.tick) FILTER (WHERE f.started_at IS NOT NULL AND f.fence <= 1 AND x.tick IS NOT NULL) AS text)
-FROM EACH(:ends, id uuid, outcome text) e
-CROSS JOIN execution x ON x.id = e.id AND x.id >= :lowest AND x.id <= :highest
-CROSS JOIN lane l ON l.id = x.lane AND l.job = x.job
+FROM execution x CROSS JOIN lane l ON l.id = x.lane AND l.job = x.job
 LEFT JOIN finished f ON f.id = x.id AND f.final = 1 AND f.id >= :lowest AND f.id <= :highest
-GROUP BY x.lane, e.outcome
+WHERE x.id AMONG(:ids, uuid) AND x.id >= :lowest AND x.id <= :highest
+GROUP BY x.lane
 
 -- name: stat_chore_due
 -- Whether there are rows to fold, and whether a sample is due.
