@@ -73,18 +73,22 @@ def test_a_one_statement_enqueue_writes_the_same_rows_as_a_transaction(
     store: PostgresStore, options: dict[str, Any]
 ) -> None:
     store.transact(enqueue.enqueue, _header(**options), [Item(ids.new(), "{}")])
+    store.transact(enqueue.enqueue, _header(**options), [Item(ids.new(), "{}"), Item(ids.new(), "{}")])
     # An enqueue with a key runs as a transaction.
     store.transact(enqueue.enqueue, _header(**options, key="k"), [Item(ids.new(), "{}")])
-    short, long = table(store, "execution")
-    assert {**short, **dict.fromkeys(VARYING)} == {**long, **dict.fromkeys(VARYING)}
-    assert {**short, **options} == short
+    *short, long = table(store, "execution")
+    for one in short:
+        assert {**one, **dict.fromkeys(VARYING)} == {**long, **dict.fromkeys(VARYING)}
+        assert {**one, **options} == one
     offsets = _rows(
         store,
         "SELECT r.lane, r.rank - x.run_at, r.fence, x.run_at - x.created_at FROM rota.ready r "
         "JOIN rota.execution x ON x.id = r.id",
     )
-    assert len(offsets) == 2
+    assert len(offsets) == 4
     assert len(set(offsets)) == 1
+    deltas = _rows(store, "SELECT lane, count, outcome FROM rota.stat_delta ORDER BY count")
+    assert deltas == [(offsets[0][0], count, "created") for count in (1, 1, 2)]
 
 
 def test_an_enqueue_that_does_not_fit_one_statement_runs_as_a_transaction(store: PostgresStore) -> None:
@@ -110,7 +114,7 @@ def test_an_id_that_is_taken_is_refused(store: PostgresStore) -> None:
 def test_a_connection_that_breaks_around_the_statement_loses_and_doubles_nothing(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    breaks = _break(monkeypatch, "place_at_once", is_late=is_late)
+    breaks = _break(monkeypatch, "place_at_once_single", is_late=is_late)
     item = Item(ids.new(), "{}")
     (accepted,) = store.transact(enqueue.enqueue, _header(), [item])
     assert (accepted.id, accepted.created) == (item.id, True)

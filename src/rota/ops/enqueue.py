@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from rota.domain import backpressure
 from rota.domain.errors import LeaseLost, QueueFull, StoreError, UnknownJob
 from rota.domain.instant import MICROSECONDS
@@ -16,6 +18,7 @@ from rota.ops.place import Batch, Route, find_route, place, place_at_once
 from rota.ops.submission import MOST_CLOCK_SKEW_S, MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
 from rota.store.port import OneStatement, Tx, operation
 
+_MOST_SKEW = round(MOST_CLOCK_SKEW_S * MICROSECONDS)
 DEPTH_AGE_S = 0.2
 """The counted depth of a queue is cached for this long. Executions that came since then may exceed the limit."""
 
@@ -147,5 +150,5 @@ def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | Non
 
 def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> tuple[int, int] | None:
     """The most common call as one statement, which looks up the route itself."""
-    unknown = Route(header.namespace, header.app, header.job, header.queue)
-    return place_at_once(tx, _batch(0, header, unknown, items), round(MOST_CLOCK_SKEW_S * MICROSECONDS))
+    columns = msgspec.structs.asdict(header)
+    return place_at_once(tx, columns, {item.id: item.arguments for item in items}, _MOST_SKEW)

@@ -8,7 +8,7 @@ that it fills; a column that may differ between the batches of one call is also 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -76,6 +76,7 @@ _NO_STEP = (None, None, None, None)
 _of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
 _of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up", "event")
 _of_origin = attrgetter(*(name for name in Origin.__struct_fields__ if name != "parent"))
+_NO_TICK = dict.fromkeys(("deadline", "schedule", "tick", "catch_up", "event"))
 _asdict = msgspec.structs.asdict
 
 
@@ -144,21 +145,27 @@ def place(tx: Tx, batches: Sequence[Batch]) -> None:
         tx.tell(Due(min(deadline for _, deadline in expiring)))
 
 
-def place_at_once(tx: Tx, batch: Batch, skew: int) -> tuple[int, int] | None:
+def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], skew: int) -> tuple[int, int] | None:
     """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
+
+    `columns` are the namespace, app, job, queue and priority, and those of an `Origin`, each by its name.
 
     Returns the version and the time; None, and nothing written, if the job or the queue is not known, the queue has a
     limit, or an id was made more than `skew` microseconds before or after the database's time. Every policy adds a
     number to the instant of the start, so these numbers are passed.
     """
+    first, last, priority = min(items), max(items), columns["priority"]
+    given = {"items": items} if first != last else {"id": first, "arguments": items[first]}
     placed = tx.one(
-        "place_at_once",
-        fifo=rank(Policy.FIFO, 0, batch.priority),
-        priority_rank=rank(Policy.PRIORITY, 0, batch.priority),
-        first_made=made_at(min(batch.items)),
-        last_made=made_at(max(batch.items)),
+        "place_at_once" if first != last else "place_at_once_single",
+        fifo=rank(Policy.FIFO, 0, priority),
+        priority_rank=rank(Policy.PRIORITY, 0, priority),
+        first_made=made_at(first),
+        last_made=made_at(last),
         skew=skew,
-        **_parameters(batch),
+        **_NO_TICK,
+        **given,
+        **columns,
     )
     if placed is None:
         return None

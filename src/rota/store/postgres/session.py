@@ -283,8 +283,12 @@ class PostgresSession(Session):
 
 def bind(bound: dict[str, Any], params: dict[str, Any], statement: Statement, plain: Callable[[Any], Any]) -> None:
     """Adds the parameters: lists and the columns of batches as array literals, other values as `plain` encodes them."""
+    names = statement.names
     for name, value in params.items():
-        if name not in statement.names:
+        if name not in names:
+            continue
+        if value is None:
+            bound[name] = None
             continue
         if type(value) is dict:
             value = list(value.items() if name in statement.columns else value.values())
@@ -312,8 +316,6 @@ def _plain(value: Any) -> bytes | None:
     kind = type(value)
     if kind is str:
         return value.encode()  # type: ignore[no-any-return]
-    if value is None:
-        return None
     if kind is bool:
         return b"t" if value else b"f"
     return str(value).encode()

@@ -44,7 +44,7 @@ r AS MATERIALIZED (
           SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name)
       AND CAST(:first_made AS bigint) >= t.now - CAST(:skew AS bigint)
       AND CAST(:last_made AS bigint) <= t.now + CAST(:skew AS bigint)),
-e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) u),
+e AS ITEMS(:items, id uuid, arguments text),
 known AS (
     INSERT INTO execution (PLACED, created_at)
     SELECT PLACED(e.id, e.arguments, r.version AS job_version, r.lane, r.now AS run_at), r.now FROM e, r),
@@ -52,7 +52,7 @@ placed AS (
     INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
     SELECT r.lane, r.rank, e.id, 0, 0, 0 FROM e, r),
 counted AS (
-    INSERT INTO stat_delta (at, lane, count, outcome) SELECT r.now, r.lane, (SELECT count(*) FROM e), 'created' FROM r)
+    INSERT INTO stat_delta (at, lane, count, outcome) SELECT r.now, r.lane, COUNT(e), 'created' FROM r)
 SELECT lane, rank, version, now FROM r
 
 -- name: place_ready

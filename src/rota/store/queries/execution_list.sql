@@ -26,9 +26,10 @@ SELECT h.head, e.value FROM EACH(:heads, head uuid, after uuid) h CROSS JOIN LAT
     ORDER BY x.id WAY LIMIT :most] e ON true
 
 -- name: heads_of_runs
+-- The parent of a step is its run, and there is an index for parents.
 SELECT h.head, e.value FROM EACH(:heads, head uuid, after uuid) h CROSS JOIN LATERAL[
     SELECT x.id AS value FROM execution x
-    WHERE x.run = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
+    WHERE x.parent = h.head AND x.run = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
     ORDER BY x.id WAY LIMIT :most] e ON true
 
 -- name: heads_of_dead

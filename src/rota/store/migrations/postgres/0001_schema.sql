@@ -160,7 +160,6 @@ CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
 CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
 CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
-CREATE INDEX execution_run ON execution (run, id) WHERE run IS NOT NULL;
 CREATE TABLE execution_default PARTITION OF execution DEFAULT;
 
 -- The tables below stay small and change often. They are vacuumed early and without pauses.

@@ -156,7 +156,6 @@ CREATE UNIQUE INDEX execution_id ON execution (id);
 CREATE INDEX execution_job ON execution (namespace, job, id);
 CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
 CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
-CREATE INDEX execution_run ON execution (run, id) WHERE run IS NOT NULL;
 
 -- A row keeps its fence, counted attempts, crashes, first start and run when it moves. scheduled with attempts > 0
 -- is `retrying`.
