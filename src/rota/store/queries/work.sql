@@ -199,19 +199,22 @@ FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id I
 DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id IN (SELECT value FROM json_each(:returned ->> 0))
 
 -- name: finish_successes @postgres
--- NOT IN makes a hash table of the ended rows. Hash joins are off (postgres/link.py), so a join would compare each
--- report with each ended row.
+-- Hash joins are off (postgres/link.py), and whatever the planner believes of the size of `running`, no report may be
+-- compared with each of its rows: OFFSET makes it look up each report by its id, and (… IN …) IS TRUE and NOT IN make
+-- hash tables of the deleted rows.
 WITH e AS MATERIALIZED (
     SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
         AS t (id, fence, result)),
-gone AS (
-    DELETE FROM running r USING e
-    WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker)
-    RETURNING r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, r.run, r.lane, e.result),
+found AS MATERIALIZED (
+    SELECT r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, e.result FROM e CROSS JOIN LATERAL (
+        SELECT * FROM running r
+        WHERE r.id = e.id AND r.fence = e.fence AND r.worker = coalesce(CAST(:worker AS bigint), r.worker) OFFSET 0) r ON true),
+gone AS (DELETE FROM running WHERE id = ANY(ARRAY(SELECT id FROM found)) RETURNING id, run, lane),
 ended AS (
     INSERT INTO finished (
         id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
-    SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now FROM gone)
+    SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now
+    FROM found WHERE (id IN (SELECT id FROM gone)) IS TRUE)
 SELECT CAST((SELECT json_agg(id) FROM e WHERE id NOT IN (SELECT id FROM gone)) AS text) AS stale,
        CAST((SELECT json_object_agg(id, run) FROM gone WHERE run IS NOT NULL) AS text) AS runs,
        CAST((SELECT json_agg(lane) FROM gone) AS text) AS lanes
