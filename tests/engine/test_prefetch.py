@@ -197,7 +197,7 @@ async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and
         (10, HORIZON_S, 10),
         (25, HORIZON_S, 25),
         (25, 2 * HORIZON_S, 12),
-        (1000, HORIZON_S, 60),
+        (1000, HORIZON_S, 1000),
         (1000, HORIZON_S / 2, 0),  # Too soon to tell
     ],
 )

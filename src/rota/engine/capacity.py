@@ -12,7 +12,6 @@ from rota.executors.port import Executor, Processes
 
 HORIZON_S = 0.03
 GATHER_S = 0.003
-MOST_PER_SLOT = 6
 MOST_WORDS = 200
 
 
@@ -51,7 +50,7 @@ class Pace:
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
         self._since, self.ended = now, 0
-        self.ahead = min(soon, MOST_PER_SLOT * self._concurrency) if soon >= self._concurrency else 0
+        self.ahead = soon if soon >= self._concurrency else 0
 
 
 class ProcessCapacity:
