@@ -17,7 +17,7 @@ from rota.domain.claim import Claim
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.attempt import Stop
-from rota.engine.capacity import HORIZON_S, Pace
+from rota.engine.capacity import HORIZON_S, MOST_AHEAD, Pace
 from rota.engine.completer import Completer
 from rota.engine.timers import WAIT_S
 from rota.engine.worker import Worker
@@ -197,7 +197,8 @@ async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and
         (10, HORIZON_S, 10),
         (25, HORIZON_S, 25),
         (25, 2 * HORIZON_S, 12),
-        (1000, HORIZON_S, 1000),
+        (700, HORIZON_S, 700),
+        (2000, HORIZON_S, MOST_AHEAD),
         (1000, HORIZON_S / 2, 0),  # Too soon to tell
     ],
 )

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from rota.clock import Clock
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.executors.port import Executor, Processes
+from rota.ops import finish
 
 HORIZON_S = 0.03
+MOST_AHEAD = 2 * finish.MOST
+"""With more, a worker would claim faster than it writes the outcomes."""
 GATHER_S = 0.003
 MOST_WORDS = 200
 
@@ -50,7 +53,7 @@ class Pace:
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
         self._since, self.ended = now, 0
-        self.ahead = soon if soon >= self._concurrency else 0
+        self.ahead = min(soon, MOST_AHEAD) if soon >= self._concurrency else 0
 
 
 class ProcessCapacity:

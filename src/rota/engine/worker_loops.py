@@ -74,7 +74,8 @@ class WorkerLoops:
         self._told: dict[str, str] = {}
         self._change = Wake()
         self._draining = self._finishing = self._hurried = False
-        self.completer = Completer(store, settled)
+        self._settled = settled
+        self.completer = Completer(store, self._outcomes_written)
         self.scribe = Scribe(store, clock, assignment.max_log_bytes)
         self._pace = Pace(clock, assignment.concurrency)
         self.worker = Worker(
@@ -170,6 +171,10 @@ class WorkerLoops:
         """How many slots to fill: fewer while outcomes cannot be written, so that their number stays bounded."""
         most_held = self._assignment.concurrency + self._pace.ahead
         return min(self.worker.free, MOST_UNWRITTEN * most_held - self.completer.count)
+
+    def _outcomes_written(self, reports: Sequence[Finished]) -> None:
+        self._settled(reports)
+        self._slot_freed()  # The dispatcher may have waited for that: see `_free`.
 
     def _slot_freed(self) -> None:
         self.dispatcher.slot_freed()

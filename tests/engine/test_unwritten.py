@@ -1,0 +1,85 @@
+"""A worker whose outcomes are written more slowly than its executions end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from rota import App
+from rota.clock import SystemClock
+from rota.domain.claim import Claim
+from rota.engine.capacity import GATHER_S
+from rota.engine.port import WorkerStore
+from rota.engine.worker_loops import Assignment, WorkerLoops
+from rota.ops import finish
+from rota.ops.claim import Claimed, FinishedAndClaimed
+from rota.ops.finish import Finished
+from rota.sdk.job import registered
+from tests.support.waiting import PATIENCE_S
+
+SLOTS, AHEAD, COUNT = 2, 30, 60
+app = App("slow", url="sqlite:///:memory:")
+
+
+@app.job
+async def nothing() -> None: ...
+
+
+class SlowStore:
+    """A queue of `COUNT` executions. Each transaction writes one outcome."""
+
+    def __init__(self) -> None:
+        self.claimed = self.written = 0
+
+    async def claim(self, _served: Any, slots: int, _marks: Any, _room: Any) -> Claimed:
+        await asyncio.sleep(0)  # Lets other tasks run.
+        now, first = SystemClock().now(), self.claimed
+        self.claimed = min(COUNT, first + slots)
+        return Claimed(
+            [
+                Claim(f"{number:03}", 1, 0, 1, 0, 0, now, now, None, "nothing", "{}", None, now, now)
+                for number in range(first, self.claimed)
+            ]
+        )
+
+    async def finish(self, reports: Sequence[Finished]) -> list[str]:
+        await asyncio.sleep(5 * GATHER_S)  # sleep: the time of a transaction
+        self.written += len(reports)
+        return []
+
+    async def finish_and_claim(self, reports: Sequence[Finished], *claim: Any) -> FinishedAndClaimed:
+        return FinishedAndClaimed(await self.finish(reports), await self.claim(*claim))
+
+    async def has_ready(self, _served: Any) -> bool:
+        return self.claimed < COUNT
+
+    async def cancels(self) -> list[str]:
+        return []
+
+    async def holds_more(self, _named: Any) -> bool:
+        return False
+
+
+async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "MOST", 1)
+    store = SlowStore()
+    never_s = 1000 * PATIENCE_S
+    assignment = Assignment(
+        worker=1, namespace="default", app="slow", queues=None, concurrency=SLOTS, lease_s=60, poll_s=never_s, grace_s=1
+    )
+    targets = {"nothing": registered(app.jobs["nothing"]).target}
+    loops = WorkerLoops(cast("WorkerStore", store), SystemClock(), assignment, targets)
+    # First it prefetches many, then none.
+    monkeypatch.setattr(
+        loops._pace, "measure", lambda: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
+    )
+    running = asyncio.create_task(loops.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while store.written < COUNT:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)  # sleep: between two checks
+    finally:
+        running.cancel()
