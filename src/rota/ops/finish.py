@@ -38,7 +38,7 @@ from rota.ops.end_record import End
 from rota.store.hints import Due, Ready
 from rota.store.port import Tx
 
-MOST = 400
+MOST = 800
 """Outcomes in one call: enough to be worth a commit, few enough to keep the transaction short."""
 DEFAULT_RULES = Rules()
 _id = attrgetter("id")
