@@ -199,9 +199,9 @@ FROM json_each(:results) e CROSS JOIN running r ON r.id = e.key WHERE NOT r.id I
 DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id IN (SELECT value FROM json_each(:returned ->> 0))
 
 -- name: finish_successes @postgres
--- Hash joins are off (postgres/link.py), and whatever the planner believes of the size of `running`, no report may be
--- compared with each of its rows: OFFSET makes it look up each report by its id, and (… IN …) IS TRUE and NOT IN make
--- hash tables of the deleted rows.
+-- Hash joins are off (postgres/link.py), and the planner may believe that `running` is nearly empty. Still no report is
+-- compared with each row: OFFSET makes the planner look up each report by its id, and `(… IN …) IS TRUE` and NOT IN make
+-- hash tables of the deleted rows. The DELETE need not check fence and worker again, because no UPDATE changes them.
 WITH e AS MATERIALIZED (
     SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
         AS t (id, fence, result)),
