@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -35,8 +36,9 @@ class Threads:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        self._done: list[_Call] = []
-        self._lock = threading.Lock()
+        self._done: deque[_Call] = deque()
+        self._is_delivering = False
+        """Whether `_deliver` will be called, and has not begun yet."""
         self._original = Original()
         self._threads = 0
         self._busy = 0
@@ -69,19 +71,18 @@ class Threads:
         while (call := self._calls.get()) is not None:
             call.result = call.variables.run(call.function)
             self._original.end_copy()
-            with self._lock:
-                self._done.append(call)
-                first = len(self._done) == 1
-            if first:
+            self._done.append(call)
+            if not self._is_delivering:
+                self._is_delivering = True
                 try:
                     self._loop.call_soon_threadsafe(self._deliver)
                 except RuntimeError:
                     return  # The event loop is closed: this process is on its way out.
 
     def _deliver(self) -> None:
-        with self._lock:
-            done, self._done = self._done, []
-        for call in done:
+        self._is_delivering = False  # Before the first is taken: a thread that adds one later sees this.
+        while self._done:
+            call = self._done.popleft()
             self._busy -= 1
             if not call.waiting.done():  # It is if the worker was closed.
                 call.waiting.set_result(call.result)
