@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rota.clock import MACHINE
 from rota.ops import claim, enqueue
-from rota.store.pending_call import PendingCall
+from rota.store.pending_call import LONGEST_PAUSE_S, PendingCall
 from rota.store.postgres.inbox import MOST_GROUPS, Inbox
 
 
@@ -55,3 +56,11 @@ def test_a_postponed_call_does_not_hold_back_a_new_one() -> None:
     new = started.put(enqueue.enqueue)
     assert started.count == 2, "a thread for each: the first waits until its call may be tried again"
     assert new in started.inbox.take()
+
+
+def test_a_call_can_be_postponed_any_number_of_times() -> None:
+    """A large submission may hold the keys of another call for minutes."""
+    call = PendingCall(enqueue.enqueue, (), {})
+    for _ in range(2000):
+        call.postpone()
+    assert 0 < call.not_before - MACHINE.monotonic() <= LONGEST_PAUSE_S
