@@ -2,11 +2,11 @@ import { CopyCommand } from "../../components/CopyCommand";
 
 interface Props {
   app: string;
-  // The one to go back to; null if it is not known.
+  // The number of the earlier deploy; null if it is not known.
   deploy: string | number | null;
 }
 
-// How code is rolled back: the command, and what it does. The same words wherever it is offered.
+// What a rollback does and the commands for it, in the same words on every page.
 export function RollBackDeploy({ app, deploy }: Props) {
   return (
     <div className="col" style={{ gap: 4, width: "100%" }}>
