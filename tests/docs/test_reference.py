@@ -142,6 +142,13 @@ def test_every_value_is_described() -> None:
     assert sorted(values) == sorted(re.findall(r"^## (\w+)$", pages()[VALUES], re.MULTILINE))
 
 
+def test_a_decision_is_read_in_a_minute() -> None:
+    folder = REPOSITORY / "docs" / "decisions"
+    lines = {page.name: len(page.read_text().splitlines()) for page in folder.glob("[0-9]*.md")}
+    assert lines
+    assert {name: count for name, count in lines.items() if count > 40} == {}
+
+
 def test_every_decision_is_listed() -> None:
     listed = set(links("docs/decisions/README.md"))
     folder = REPOSITORY / "docs" / "decisions"
