@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -29,13 +30,38 @@ async def nothing() -> None: ...
 
 
 class SlowStore:
-    """A queue of `COUNT` executions. Each transaction writes one outcome."""
+    """A queue of `COUNT` executions."""
 
     def __init__(self) -> None:
         self.claimed = self.written = 0
+        self.open = self.most_open = 0
+        """Transactions at the same time."""
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[None]:
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        await asyncio.sleep(5 * GATHER_S)  # sleep: the time of a transaction
+        yield
+        self.open -= 1
 
     async def claim(self, _served: Any, slots: int, _marks: Any, _room: Any) -> Claimed:
-        await asyncio.sleep(0)  # Lets other tasks run.
+        async with self._transaction():
+            return self._claim(slots)
+
+    async def finish(self, reports: Sequence[Finished]) -> list[str]:
+        async with self._transaction():
+            self.written += len(reports)
+            return []
+
+    async def finish_and_claim(
+        self, reports: Sequence[Finished], _served: Any, slots: int, _marks: Any, _room: Any
+    ) -> FinishedAndClaimed:
+        async with self._transaction():
+            self.written += len(reports)
+            return FinishedAndClaimed([], self._claim(slots))
+
+    def _claim(self, slots: int) -> Claimed:
         now, first = SystemClock().now(), self.claimed
         self.claimed = min(COUNT, first + slots)
         return Claimed(
@@ -44,14 +70,6 @@ class SlowStore:
                 for number in range(first, self.claimed)
             ]
         )
-
-    async def finish(self, reports: Sequence[Finished]) -> list[str]:
-        await asyncio.sleep(5 * GATHER_S)  # sleep: the time of a transaction
-        self.written += len(reports)
-        return []
-
-    async def finish_and_claim(self, reports: Sequence[Finished], *claim: Any) -> FinishedAndClaimed:
-        return FinishedAndClaimed(await self.finish(reports), await self.claim(*claim))
 
     async def has_ready(self, _served: Any) -> bool:
         return self.claimed < COUNT
@@ -63,19 +81,18 @@ class SlowStore:
         return False
 
 
-async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finish, "MOST", 1)
-    store = SlowStore()
+def worker_on(store: SlowStore) -> WorkerLoops:
+    """A worker that never polls."""
     never_s = 1000 * PATIENCE_S
     assignment = Assignment(
         worker=1, namespace="default", app="slow", queues=None, concurrency=SLOTS, lease_s=60, poll_s=never_s, grace_s=1
     )
     targets = {"nothing": registered(app.jobs["nothing"]).target}
-    loops = WorkerLoops(cast("WorkerStore", store), SystemClock(), assignment, targets)
-    # First it prefetches many, then none.
-    monkeypatch.setattr(
-        loops._pace, "measure", lambda: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
-    )
+    return WorkerLoops(cast("WorkerStore", store), SystemClock(), assignment, targets)
+
+
+async def run(loops: WorkerLoops, store: SlowStore) -> None:
+    """Returns when all outcomes are written."""
     running = asyncio.create_task(loops.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -83,3 +100,21 @@ async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeyp
                 await asyncio.sleep(0.01)  # sleep: between two checks
     finally:
         running.cancel()
+
+
+async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "MOST", 1)
+    store = SlowStore()
+    loops = worker_on(store)
+    # First it prefetches many, then none.
+    monkeypatch.setattr(
+        loops._pace, "measure", lambda: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
+    )
+    await run(loops, store)
+
+
+async def test_a_worker_has_one_transaction_at_a_time() -> None:
+    """Two at once would be smaller, and would wait for each other's flush."""
+    store = SlowStore()
+    await run(worker_on(store), store)
+    assert store.most_open == 1

@@ -11,7 +11,7 @@ from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.executors.port import Executor, Processes
 from rota.ops import finish
 
-HORIZON_S = 0.03
+HORIZON_S = 0.06
 MOST_AHEAD = 2 * finish.MOST
 """With more, a worker would claim faster than it writes the outcomes."""
 GATHER_S = 0.003

@@ -6,6 +6,7 @@ waits. An outcome stays here until the store has it: the store may be away for a
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
@@ -30,7 +31,12 @@ MOST_BYTES = 16 * 1024 * 1024
 class Completer:
     """Outcomes enter by `add` and leave when the store has them."""
 
-    def __init__(self, store: WorkerStore, settled: Callable[[Sequence[Finished]], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        store: WorkerStore,
+        settled: Callable[[Sequence[Finished]], None] = lambda _: None,
+        transactions: int = 1,
+    ) -> None:
         self._store = store
         self._settled = settled
         self._pending: list[Finished] = []
@@ -38,6 +44,9 @@ class Completer:
         self._lent: list[Finished] = []
         self._lends = True
         self._is_busy = False
+        self.turn = asyncio.Semaphore(transactions)
+        """Held during each transaction that writes outcomes or claims. One that waits for its turn becomes larger
+        meanwhile."""
         self.claim_is_near = False
         """Whether an outcome waits for the next claim of the dispatcher, to be written in the same transaction."""
         self._enough = Wake()
@@ -91,13 +100,14 @@ class Completer:
             # along is near: a short wait halves the commits.
             self.claim_is_near = False
             await self._enough.sleep(GATHER_S)
-        if not self._writing:
-            count = self._piece()
-            self._writing, self._pending = self._pending[:count], self._pending[count:]
-        if self._writing:
-            stale = await self._write(self._writing)
-            done, self._writing = self._writing, []
-            self._written(done, stale)
+        async with self.turn:
+            if not self._writing:
+                count = self._piece()
+                self._writing, self._pending = self._pending[:count], self._pending[count:]
+            if self._writing:
+                stale = await self._write(self._writing)
+                done, self._writing = self._writing, []
+                self._written(done, stale)
         self._lends = self._lends or not self._pending
         return 0 if self._pending else None
 

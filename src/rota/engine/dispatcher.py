@@ -162,27 +162,28 @@ class Dispatcher:
 
     async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
         """Claims, and writes the outcomes that wait in the same transaction."""
-        reports = self._outcomes.lend()
-        self.claiming_since = self._clock.monotonic()
-        try:
-            if not reports:
-                return await self._store.claim(self._served, free, marks, self._room())
-            turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
-        except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
-            self._outcomes.take_back(None)
-            self.is_in_doubt = True
-            raise
-        except Exception:
-            # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
-            self._outcomes.take_back(None, refused=True)
-            self.is_in_doubt = True
-            if not reports:
+        async with self._outcomes.turn:
+            reports = self._outcomes.lend()
+            self.claiming_since = self._clock.monotonic()
+            try:
+                if not reports:
+                    return await self._store.claim(self._served, free, marks, self._room())
+                turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
+            except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
+                self._outcomes.take_back(None)
+                self.is_in_doubt = True
                 raise
-            return Claimed([], has_no_room=True)
-        finally:
-            self.claiming_since = None
-        self._outcomes.take_back(turned.stale)
-        return turned.claimed
+            except Exception:
+                # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
+                self._outcomes.take_back(None, refused=True)
+                self.is_in_doubt = True
+                if not reports:
+                    raise
+                return Claimed([], has_no_room=True)
+            finally:
+                self.claiming_since = None
+            self._outcomes.take_back(turned.stale)
+            return turned.claimed
 
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
         asked_at = self._clock.monotonic()

@@ -44,6 +44,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     app: str
     queues: Sequence[str] | None
     concurrency: int
+    transactions: int = 1
+    """How many transactions that write outcomes or claim it may have at the same time."""
     lease_s: float
     poll_s: float
     grace_s: float
@@ -75,7 +77,7 @@ class WorkerLoops:
         self._change = Wake()
         self._draining = self._finishing = self._hurried = False
         self._settled = settled
-        self.completer = Completer(store, self._outcomes_written)
+        self.completer = Completer(store, self._outcomes_written, assignment.transactions)
         self.scribe = Scribe(store, clock, assignment.max_log_bytes)
         self._pace = Pace(clock, assignment.concurrency)
         self.worker = Worker(

@@ -13,6 +13,9 @@ from rota.engine.scribe import MOST_LOG_BYTES
 from rota.engine.worker_loops import Assignment
 from rota.ops.fleet import Newcomer
 
+TRANSACTIONS = 2
+"""So many keep the database busy. With more, each would be smaller and would wait for the flushes of the others."""
+
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of the children, their number, and how they work."""
@@ -38,6 +41,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             app=hello.app,
             queues=self.queues,
             concurrency=self.concurrency,
+            transactions=1 if self.processes.most > 1 else TRANSACTIONS,
             lease_s=self.lease_s,
             poll_s=self.poll_s,
             grace_s=self.grace_s,
