@@ -12,9 +12,12 @@ import pytest
 from rota import App
 from rota.clock import SystemClock
 from rota.domain.claim import Claim
+from rota.domain.headcount import Headcount
 from rota.engine.capacity import GATHER_S
+from rota.engine.host import Hello
 from rota.engine.port import WorkerStore
-from rota.engine.worker_loops import Assignment, WorkerLoops
+from rota.engine.worker_loops import WorkerLoops
+from rota.engine.worker_settings import WorkerSettings
 from rota.ops import finish
 from rota.ops.claim import Claimed, FinishedAndClaimed
 from rota.ops.finish import Finished
@@ -81,14 +84,21 @@ class SlowStore:
         return False
 
 
-def worker_on(store: SlowStore) -> WorkerLoops:
-    """A worker that never polls."""
-    never_s = 1000 * PATIENCE_S
-    assignment = Assignment(
-        worker=1, namespace="default", app="slow", queues=None, concurrency=SLOTS, lease_s=60, poll_s=never_s, grace_s=1
+def worker_on(store: SlowStore, processes: int) -> WorkerLoops:
+    """A worker that never polls, of a supervisor with this many processes."""
+    settings = WorkerSettings(
+        command=(),
+        processes=Headcount(processes, processes),
+        queues=None,
+        concurrency=SLOTS,
+        lease_s=60,
+        poll_s=1000 * PATIENCE_S,
+        grace_s=1,
+        version="",
     )
+    hello = Hello(url="", namespace="default", app="slow", jobs=["nothing"])
     targets = {"nothing": registered(app.jobs["nothing"]).target}
-    return WorkerLoops(cast("WorkerStore", store), SystemClock(), assignment, targets)
+    return WorkerLoops(cast("WorkerStore", store), SystemClock(), settings.assignment(1, hello), targets)
 
 
 async def run(loops: WorkerLoops, store: SlowStore) -> None:
@@ -105,7 +115,7 @@ async def run(loops: WorkerLoops, store: SlowStore) -> None:
 async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finish, "MOST", 1)
     store = SlowStore()
-    loops = worker_on(store)
+    loops = worker_on(store, processes=2)
     # First it prefetches many, then none.
     monkeypatch.setattr(
         loops._pace, "measure", lambda: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
@@ -113,8 +123,8 @@ async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeyp
     await run(loops, store)
 
 
-async def test_a_worker_has_one_transaction_at_a_time() -> None:
-    """Two at once would be smaller, and would wait for each other's flush."""
+@pytest.mark.parametrize(("processes", "most_open"), [(1, 2), (2, 1)])
+async def test_only_a_process_by_itself_has_two_transactions_at_once(processes: int, most_open: int) -> None:
     store = SlowStore()
-    await run(worker_on(store), store)
-    assert store.most_open == 1
+    await run(worker_on(store, processes), store)
+    assert store.most_open == most_open

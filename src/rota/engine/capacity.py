@@ -12,8 +12,8 @@ from rota.executors.port import Executor, Processes
 from rota.ops import finish
 
 HORIZON_S = 0.06
-MOST_AHEAD = 2 * finish.MOST
-"""With more, a worker would claim faster than it writes the outcomes."""
+MOST_AHEAD = finish.MOST * 3 // 2
+"""With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
 GATHER_S = 0.003
 MOST_WORDS = 200
 

@@ -13,8 +13,9 @@ from rota.engine.scribe import MOST_LOG_BYTES
 from rota.engine.worker_loops import Assignment
 from rota.ops.fleet import Newcomer
 
-TRANSACTIONS = 2
-"""So many keep the database busy. With more, each would be smaller and would wait for the flushes of the others."""
+TRANSACTIONS_IF_ALONE = 2
+"""For the only process of a supervisor: the database works on one while the process prepares the other. Each of several
+processes has one: with more, each would be smaller and would wait for the flushes of the others."""
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             app=hello.app,
             queues=self.queues,
             concurrency=self.concurrency,
-            transactions=1 if self.processes.most > 1 else TRANSACTIONS,
+            transactions=1 if self.processes.most > 1 else TRANSACTIONS_IF_ALONE,
             lease_s=self.lease_s,
             poll_s=self.poll_s,
             grace_s=self.grace_s,
