@@ -167,26 +167,14 @@ WHERE s.id AMONG(:ids, bigint) AND s.namespace = :namespace AND s.removed_at IS 
 -- Before its state is read again: a write may depend on it.
 SELECT revision FROM schedule WHERE id = :id AND removed_at IS NULL FOR UPDATE
 
--- name: schedules_listed @sqlite
+-- name: schedules_listed
 SELECT id, name, app, job, origin, paused_at FROM schedule
 WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) > (:name, :app) ORDER BY name, app LIMIT :most
 
--- name: schedules_listed @postgres
-SELECT id, name, app, job, origin, paused_at FROM schedule
-WHERE namespace = :namespace AND removed_at IS NULL
-  AND (name COLLATE "C", app COLLATE "C") > (CAST(:name AS text) COLLATE "C", CAST(:app AS text) COLLATE "C")
-ORDER BY name COLLATE "C", app COLLATE "C" LIMIT :most
-
--- name: schedules_listed_down @sqlite
+-- name: schedules_listed_down
 SELECT id, name, app, job, origin, paused_at FROM schedule
 WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) < (:name, :app)
 ORDER BY name DESC, app DESC LIMIT :most
-
--- name: schedules_listed_down @postgres
-SELECT id, name, app, job, origin, paused_at FROM schedule
-WHERE namespace = :namespace AND removed_at IS NULL
-  AND (name COLLATE "C", app COLLATE "C") < (CAST(:name AS text) COLLATE "C", CAST(:app AS text) COLLATE "C")
-ORDER BY name COLLATE "C" DESC, app COLLATE "C" DESC LIMIT :most
 
 -- name: ledgers_called
 -- Apps that have a schedule of this name, or had one.

@@ -380,13 +380,11 @@ CREATE TABLE schedule (
     paused_by      TEXT,
     paused_note    TEXT
 );
-CREATE UNIQUE INDEX schedule_name ON schedule (name, app, namespace) WHERE removed_at IS NULL;
+CREATE UNIQUE INDEX schedule_name ON schedule (namespace, name, app) WHERE removed_at IS NULL;
 -- Unlike schedule_name with removed schedules: all schedules that ever had one name share one ledger of ticks.
 CREATE INDEX schedule_ever ON schedule (name, app, namespace);
 CREATE INDEX schedule_job ON schedule (job, namespace) WHERE removed_at IS NULL;
 CREATE INDEX schedule_code ON schedule (namespace, app, name) WHERE origin = 'code' AND removed_at IS NULL;
--- Lists of schedules are read page by page, in the order of names.
-CREATE INDEX schedule_listed ON schedule (namespace, name, app) WHERE removed_at IS NULL;
 
 -- The position of a schedule: the columns that change with every tick. All ticks up to `cursor` have been decided.
 -- `next_at` is the time of the next check; null if the schedule is paused, over, or waits for the end of `waits_for`:
