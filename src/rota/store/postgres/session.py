@@ -26,7 +26,7 @@ from rota.store.postgres.link import CLOCK, Link, checked
 from rota.store.transaction_base import Session
 
 T = TypeVar("T")
-PIECE = 1000
+PIECE = 2000
 """A large batch is sent in pieces of this many rows: the next one is encoded while the server works on the last."""
 PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _COLUMN = re.compile(r":(\w+)_(\d+) AS (\w+)\[\]")
