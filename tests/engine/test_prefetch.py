@@ -14,12 +14,13 @@ import pytest
 from rota import App, Context, Status
 from rota.clock import ManualClock, SystemClock
 from rota.domain.claim import Claim
+from rota.domain.claim_order import SLACK
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.attempt import Stop
 from rota.engine.capacity import HORIZON_S, MOST_AHEAD, Pace
 from rota.engine.completer import Completer
-from rota.engine.timers import WAIT_S
+from rota.engine.slot_queue import WAIT_S
 from rota.engine.worker import Worker
 from rota.ops.finish import Finished
 from rota.sdk.job import registered
@@ -90,8 +91,11 @@ class Bench:
 
     def take(self, *jobs: str) -> None:
         for number, job in enumerate(jobs):
-            now = SystemClock().now()
-            self.worker.take(Claim(f"{job}{number}", 1, 0, 1, 0, 0, now, now, None, job, "{}", None, now, now))
+            self.take_one(f"{job}{number}", job)
+
+    def take_one(self, id: str, job: str, rank: int = 0) -> None:
+        now = SystemClock().now()
+        self.worker.take(Claim(id, 1, rank, 1, 0, 0, now, now, None, job, "{}", None, now, now))
 
 
 def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -126,6 +130,33 @@ async def test_prefetched_executions_start_in_order_when_slots_become_free(bench
 
 
 @on_loop
+async def test_executions_with_a_higher_priority_overtake_prefetched_ones_in_their_own_order(bench: Bench) -> None:
+    bench.take("rest", "rest")
+    for number in range(3):
+        bench.take_one(f"normal{number}", "rest", rank=10 * SLACK + number)
+    for number in range(3):
+        bench.take_one(f"high{number}", "rest", rank=SLACK + number)
+    await until(lambda: bench.worker.is_idle)
+    began = [report.id for report in bench.outcomes.reports][2:]
+    assert began == ["high0", "high1", "high2", "normal0", "normal1", "normal2"]
+
+
+@on_loop
+async def test_an_overtaken_execution_is_given_back_while_others_start(bench: Bench) -> None:
+    """Another worker may have a free slot for it."""
+    bench.take("rest", "rest")
+    bench.take_one("low", "wait", rank=10 * SLACK)
+    number = 0
+    while "low" in bench.worker.held():
+        if len(bench.worker.held()) < 5:
+            number += 1
+            bench.take_one(f"high{number}", "rest", rank=number)
+        await asyncio.sleep(0)
+    assert bench.outcomes.kinds()["low"] == NOT_BEGUN
+    assert {type(outcome) for id, outcome in bench.outcomes.kinds().items() if id != "low"} == {Succeeded}
+
+
+@on_loop
 async def test_a_prefetched_execution_without_a_free_slot_is_given_back(bench: Bench) -> None:
     bench.take("wait", "wait", "rest", "rest")
     assert bench.outcomes.reports == []
@@ -140,7 +171,7 @@ async def test_a_prefetched_execution_without_a_free_slot_is_given_back(bench: B
 async def test_each_prefetched_execution_has_its_own_time_to_wait(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     await asyncio.sleep(WAIT_S * 0.8)  # sleep: the first of two prefetched executions has waited for long
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
+    bench.take_one("late", "rest", rank=-SLACK - 1)  # Overtaking does not make it older.
     await until(lambda: len(bench.outcomes.reports) == 1)
     assert bench.worker.held() == ["wait0", "wait1", "late"]
     await until(lambda: len(bench.outcomes.reports) == 2)
@@ -184,7 +215,7 @@ async def test_a_prefetched_execution_starts_after_one_that_was_stopped_in_its_t
 async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and_new_ones(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.begin_no_more()
-    bench.worker.take(Claim("late", 1, 0, 1, 0, 0, 0, 0, None, "rest", "{}", None, 0, 0))
+    bench.take_one("late", "rest")
     assert bench.outcomes.kinds() == {"rest2": NOT_BEGUN, "late": NOT_BEGUN}
     assert bench.worker.held() == ["wait0", "wait1"]
 
@@ -199,7 +230,9 @@ async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and
         (25, 2 * HORIZON_S, 12),
         (700, HORIZON_S, 700),
         (2000, HORIZON_S, MOST_AHEAD),
-        (1000, HORIZON_S / 2, 0),  # Too soon to tell
+        (49, HORIZON_S / 2, 0),  # Too few, and too soon to tell
+        (50, HORIZON_S / 2, 100),  # A burst
+        (1000, HORIZON_S / 2, MOST_AHEAD),
     ],
 )
 def test_a_worker_prefetches_more_the_faster_its_slots_become_free(ended: int, seconds: float, ahead: int) -> None:
@@ -209,6 +242,18 @@ def test_a_worker_prefetches_more_the_faster_its_slots_become_free(ended: int, s
     clock.advance(seconds)
     pace.measure()
     assert pace.ahead == ahead
+
+
+def test_a_worker_that_prefetches_decides_anew_after_the_horizon() -> None:
+    clock = ManualClock()
+    pace = Pace(clock, 10)
+    pace.ahead, pace.ended = 100, 2000
+    clock.advance(HORIZON_S / 2)
+    pace.measure()
+    assert (pace.ahead, pace.ended) == (100, 2000)
+    clock.advance(HORIZON_S / 2)
+    pace.measure()
+    assert (pace.ahead, pace.ended) == (MOST_AHEAD, 0)
 
 
 def test_a_worker_that_prefetched_slow_executions_leaves_the_rest_to_others(site: Site) -> None:

@@ -113,6 +113,10 @@ class SimChild:
         if self._server is not None:
             self._server.tell(hints)
 
+    @property
+    def is_busy(self) -> bool:
+        return self._server is not None and self._server.is_busy
+
     async def leaving(self) -> None:
         await self._leaving.wait()
 

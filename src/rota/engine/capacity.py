@@ -11,9 +11,11 @@ from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.executors.port import Executor, Processes
 from rota.ops import finish
 
-HORIZON_S = 0.06
+HORIZON_S = 0.035
 MOST_AHEAD = finish.MOST * 3 // 2
 """With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
+ENOUGH = 50
+"""After this many ends, the rate of a worker with few slots is known."""
 GATHER_S = 0.003
 MOST_WORDS = 200
 
@@ -46,10 +48,15 @@ class Pace:
         return HORIZON_S / 2 if self.ahead else GATHER_S
 
     def measure(self) -> None:
-        """To be called before each claim."""
+        """To be called before each claim.
+
+        Decides once per horizon. A worker that does not claim ahead yet decides as soon as it has used all of its slots
+        again: a burst of short jobs would be over before the horizon is.
+        """
         now = self._clock.monotonic()
         elapsed_s = now - self._since
-        if elapsed_s < HORIZON_S:
+        has_turned_over = not self.ahead and self.ended >= max(self._concurrency, ENOUGH)
+        if elapsed_s < HORIZON_S and not (has_turned_over and elapsed_s > 0):
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
         self._since, self.ended = now, 0

@@ -160,37 +160,14 @@ class Dispatcher:
             taken = await self._ask(free, is_sweep=True)
         return taken
 
-    async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
-        """Claims, and writes the outcomes that wait in the same transaction."""
-        async with self._outcomes.turn:
-            reports = self._outcomes.lend()
-            self.claiming_since = self._clock.monotonic()
-            try:
-                if not reports:
-                    return await self._store.claim(self._served, free, marks, self._room())
-                turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
-            except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
-                self._outcomes.take_back(None)
-                self.is_in_doubt = True
-                raise
-            except Exception:
-                # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
-                self._outcomes.take_back(None, refused=True)
-                self.is_in_doubt = True
-                if not reports:
-                    raise
-                return Claimed([], has_no_room=True)
-            finally:
-                self.claiming_since = None
-            self._outcomes.take_back(turned.stale)
-            return turned.claimed
-
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
-        asked_at = self._clock.monotonic()
-        marks = None if is_sweep else [(lane, *self._marks[lane]) for lane in self._busy or self._marks]
-        unknown = set(self._unknown)
-        self._heard.clear()
-        taken = await self._transact(free, marks)
+        async with self._outcomes.turn:
+            # Hints that have come while the claim waited for its turn have moved the marks.
+            asked_at = self._clock.monotonic()
+            marks = None if is_sweep else [(lane, *self._marks[lane]) for lane in self._busy or self._marks]
+            unknown = set(self._unknown)
+            self._heard.clear()
+            taken = await self._transact(free, marks)
         if taken.lanes is not None:
             self._learn(taken.lanes, unknown)
         if is_sweep:
@@ -203,6 +180,30 @@ class Dispatcher:
             heard = self._heard.get(lane, LAST_RANK)
             self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
         return taken
+
+    async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
+        """Claims, and writes the outcomes that wait in the same transaction."""
+        reports = self._outcomes.lend()
+        self.claiming_since = self._clock.monotonic()
+        try:
+            if not reports:
+                return await self._store.claim(self._served, free, marks, self._room())
+            turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
+        except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
+            self._outcomes.take_back(None)
+            self.is_in_doubt = True
+            raise
+        except Exception:
+            # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
+            self._outcomes.take_back(None, refused=True)
+            self.is_in_doubt = True
+            if not reports:
+                raise
+            return Claimed([], has_no_room=True)
+        finally:
+            self.claiming_since = None
+        self._outcomes.take_back(turned.stale)
+        return turned.claimed
 
     def _learn(self, lanes: frozenset[int], unknown: set[int]) -> None:
         """A claim has looked up the lanes of this worker. Unknown lanes of earlier hints are among them, or foreign."""

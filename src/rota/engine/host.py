@@ -84,6 +84,10 @@ class Child(Protocol):
     def tell(self, hints: Sequence[Hint]) -> None:
         """Passes hints on to the child, once it has begun to work."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a verb of the child is being carried out."""
+
     async def leaving(self) -> None:
         """Returns when the child says that it must be replaced; never, if it does not."""
 

@@ -98,6 +98,10 @@ class ChildProcess:
         if self._server is not None:
             self._server.tell(hints)
 
+    @property
+    def is_busy(self) -> bool:
+        return self._server is not None and self._server.is_busy
+
     async def hello(self) -> Hello | None:
         line = await self._words.readline()
         return _read_hello(line) if line else None

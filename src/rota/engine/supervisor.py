@@ -200,7 +200,10 @@ class Supervisor:
         return self._store
 
     def _hear(self, news: list[Hint]) -> None:
-        """Passes hints on to one child at once, and to the others a moment later: one arrival needs one child."""
+        """Passes hints on to one child at once, and to idle others a moment later: one arrival needs one child.
+
+        A busy child claims in any case, and a hint makes sure that its next claim finds a new high-priority row.
+        """
         for hint in news:
             if isinstance(hint, Due):
                 self._upkeep.hear(hint)
@@ -209,8 +212,9 @@ class Supervisor:
             return
         children = list(self._children.values())
         self._turn = (self._turn + 1) % len(children)
+        has_cancel = any(isinstance(hint, CancelAsked) for hint in hints)
         for child in children:
-            if child is children[self._turn] or any(isinstance(hint, CancelAsked) for hint in hints):
+            if has_cancel or child.is_busy or child is children[self._turn]:
                 child.tell(hints)
             else:
                 asyncio.get_running_loop().call_later(HEAD_START_S, child.tell, hints)

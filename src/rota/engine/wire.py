@@ -84,6 +84,11 @@ class WireServer:
             await asyncio.gather(*self._calls, return_exceptions=True)
             self._writer.close()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is being carried out."""
+        return bool(self._calls)
+
     def tell(self, hints: Sequence[Hint]) -> None:
         """Passes hints on to the child."""
         self._write(answer(_NO_CALL, hints))

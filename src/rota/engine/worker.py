@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from rota.clock import Clock
@@ -30,8 +29,9 @@ from rota.engine.attempt import Attempt, Stop
 from rota.engine.capacity import Pace, ProcessCapacity
 from rota.engine.completer import Completer
 from rota.engine.scribe import Scribe
+from rota.engine.slot_queue import SlotQueue
 from rota.engine.threads import Threads
-from rota.engine.timers import PER_SECOND, SlotWait, Timers, Watchdog
+from rota.engine.timers import PER_SECOND, Timers, Watchdog
 from rota.executors import capture, data_jobs
 from rota.executors.attempt_state import AttemptState
 from rota.executors.function import described
@@ -80,8 +80,7 @@ class Worker:
         self._scribe = scribe
         self._telling: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Attempt] = {}
-        self._waiting: OrderedDict[str, Claim] = OrderedDict()
-        self._slot_wait = SlotWait(lambda: len(self._waiting), self._give_back)
+        self._waiting = SlotQueue(self._give_back)
         self._begins = True
         self._blocked = blocked
         self._watchdog = Watchdog(lambda: self._deadlines.first_at, self._culprit, self._end_blocked)
@@ -116,19 +115,17 @@ class Worker:
         elif len(self._running) < self._concurrency:
             self._start(claim)
         else:
-            self._waiting[claim.id] = claim
-            self._slot_wait.add()
+            self._waiting.add(claim)
 
     def begin_no_more(self) -> None:
         """Gives back the claims that wait for a slot, and all that still arrive."""
         self._begins = False
-        self._give_back(len(self._waiting))
+        while self._waiting:
+            self._give_back(self._waiting.take())
         self.processes.give_up()
 
-    def _give_back(self, count: int) -> None:
-        for _ in range(count):
-            _, claim = self._waiting.popitem(last=False)
-            self._report(claim, _NOT_BEGUN, None)
+    def _give_back(self, claim: Claim) -> None:
+        self._report(claim, _NOT_BEGUN, None)
 
     def _start(self, claim: Claim) -> None:
         """Begins an attempt in a task of its own."""
@@ -199,7 +196,7 @@ class Worker:
 
     def stop(self, id: str, cause: Stop) -> None:
         """Asks one attempt to stop; the first cause stands."""
-        if (waiting := self._waiting.pop(id, None)) is not None:
+        if (waiting := self._waiting.remove(id)) is not None:
             self._report(waiting, Cancelled() if cause is Stop.CANCEL else _NOT_BEGUN, None)
             return
         attempt = self._running.get(id)
@@ -220,8 +217,7 @@ class Worker:
         self._watchdog.close()
         for timers in (self._deadlines, self._silences, self._graces):
             timers.close()
-        self._slot_wait.close()
-        self._waiting.clear()
+        self._waiting.close()
         for attempt in list(self._running.values()):
             attempt.task.cancel()
         self._running.clear()
@@ -273,15 +269,15 @@ class Worker:
         return True
 
     def _next(self) -> Attempt | None:
-        """An attempt of the claim that has waited longest for a slot, if there is a free one."""
+        """An attempt of the claim that is next to start, if there is a free slot."""
         while self._waiting and len(self._running) < self._concurrency:
-            if (attempt := self._prepared(self._waiting.popitem(last=False)[1])) is not None:
+            if (attempt := self._prepared(self._waiting.take())) is not None:
                 return attempt
         return None
 
     def _fill_slots(self) -> None:
         while self._waiting and len(self._running) < self._concurrency:
-            self._start(self._waiting.popitem(last=False)[1])
+            self._start(self._waiting.take())
         self._slot_freed()
 
     def _report_end(self, attempt: Attempt, outcome: Outcome) -> None:
