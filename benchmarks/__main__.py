@@ -43,6 +43,7 @@ SECTIONS: dict[str, Section] = {
     "raw": sections.raw_limits,
     "enqueue": sections.enqueue,
     "drain": sections.drain,
+    "burst": sections.burst,
     "latency": sections.latency,
     "half": load.half,
     "priority": load.priority,

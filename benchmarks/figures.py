@@ -58,6 +58,7 @@ def catalogue(size: Size, kind: str) -> list[Figure]:
         *_raw(kind),
         *_enqueue(size),
         *_drain(),
+        *_burst(size),
         *_latency(),
         *_load(size),
         *_executors(size),
@@ -127,6 +128,13 @@ def _drain() -> list[Figure]:
         drain("together_enqueue", "enqueue (by 1,000) while draining"),
         drain("together_drain", "drain while enqueuing"),
     ]
+
+
+def _burst(size: Size) -> list[Figure]:
+    def burst(name: str, what: str) -> Figure:
+        return Figure(name=name, section="burst", what=f"{size.burst:,} at once, {what}", unit="/s")
+
+    return [burst("burst_noop", "no-op async job"), burst("burst_noop_sync", "no-op sync job in threads")]
 
 
 def _latency() -> list[Figure]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from benchmarks import raw
 from benchmarks.database import Database
@@ -13,6 +15,7 @@ from benchmarks.processes import Tree
 from benchmarks.site import Site
 from benchmarks.sizes import Size
 from benchmarks.steady import percentile, until
+from rota import Job
 
 Samples = Iterator[tuple[str, float]]
 Section = Callable[[Site, Size], Samples]
@@ -23,6 +26,7 @@ OPEN_S = 4.0
 """By then a node has opened every connection that it keeps; the last one is for its heartbeats."""
 BATCH = 1_000
 BULK_CALLS = 5
+BURSTS = 15
 
 
 def raw_limits(site: Site, size: Size) -> Samples:
@@ -55,6 +59,15 @@ def drain(site: Site, size: Size) -> Samples:
             enqueued += BATCH
         yield "together_enqueue", enqueued / passed
         yield "together_drain", database.ended() / passed
+
+
+def burst(site: Site, size: Size) -> Samples:
+    """A worker that has nothing else to do gets many executions at once: from their commit to the last end."""
+    for name in ("noop", "noop_sync"):
+        with site.fresh() as database, database.worker():
+            job = getattr(database.jobs, name)
+            waits = [_burst(database, job, size) for _ in range(BURSTS)]
+            yield f"burst_{name}", size.burst / statistics.median(waits)
 
 
 def latency(site: Site, size: Size) -> Samples:
@@ -136,6 +149,15 @@ def pickups(database: Database, size: Size) -> list[float]:
         database.jobs.stamp.enqueue(number, time.time())
     until(lambda: database.probe.count() - before >= size.pickups, "the last pick-up", size.limit_s)
     return database.probe.delays(size.pickups)
+
+
+def _burst(database: Database, job: Job[..., Any, Any], size: Size) -> float:
+    """Seconds, by the time that the last end was recorded with: polling would be too coarse."""
+    expected = database.ended() + size.burst
+    job.enqueue_many([()] * size.burst)
+    began = time.time()
+    until(lambda: database.ended() >= expected, "the end of a burst", size.limit_s)
+    return database.one("SELECT max(finished_at) FROM finished") / 1e6 - began
 
 
 def _bulk(database: Database, count: int) -> float:

@@ -16,6 +16,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     single_s: float
     drain: int
     drain_sync: int
+    burst: int
+    """Executions that arrive at once, while the worker has nothing else to do."""
     together_s: float
     pickups: int
     results: int
@@ -90,6 +92,7 @@ FULL = Size(
     single_s=2.0,
     drain=220_000,
     drain_sync=120_000,
+    burst=4_000,
     together_s=6.0,
     pickups=300,
     results=200,
@@ -137,6 +140,7 @@ QUICK = Size(
     single_s=1.0,
     drain=40_000,
     drain_sync=20_000,
+    burst=4_000,
     together_s=2.0,
     pickups=100,
     results=50,
@@ -184,6 +188,7 @@ SMOKE = Size(
     single_s=0.05,
     drain=500,
     drain_sync=200,
+    burst=100,
     together_s=0.2,
     pickups=5,
     results=3,

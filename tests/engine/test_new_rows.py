@@ -9,7 +9,7 @@ from typing import Any, cast
 from rota.clock import SystemClock
 from rota.domain.headcount import Headcount
 from rota.domain.served import Served
-from rota.engine.capacity import Pace
+from rota.engine.capacity import MOST_AT_ONCE, Pace
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.host import Child, Host
@@ -29,25 +29,32 @@ class Store:
 
     def __init__(self) -> None:
         self.asked: list[Sequence[Mark] | None] = []
+        self.slots = 0
 
-    async def claim(self, _served: Any, _slots: int, marks: Sequence[Mark] | None, _room: Any) -> Claimed:
+    async def claim(self, _served: Any, slots: int, marks: Sequence[Mark] | None, _room: Any) -> Claimed:
         self.asked.append(marks)
+        self.slots = slots
         return Claimed([], frozenset([LANE]) if marks is None else None, [MARK])
 
 
-async def test_a_claim_that_waits_for_its_turn_finds_a_row_that_came_meanwhile() -> None:
-    store, clock = Store(), SystemClock()
-    outcomes = Completer(cast("WorkerStore", store))
-    dispatcher = Dispatcher(
+def dispatcher_of(store: Store, outcomes: Completer, free: int) -> Dispatcher:
+    clock = SystemClock()
+    return Dispatcher(
         cast("WorkerStore", store),
         Served.of(["default"], "app", None, ["job"]),
-        free=lambda: 1,
+        free=lambda: free,
         start=lambda _: None,
         outcomes=outcomes,
-        pace=Pace(clock, 1),
+        pace=Pace(clock, free),
         poll_s=PATIENCE_S,
         clock=clock,
     )
+
+
+async def test_a_claim_that_waits_for_its_turn_finds_a_row_that_came_meanwhile() -> None:
+    store = Store()
+    outcomes = Completer(cast("WorkerStore", store))
+    dispatcher = dispatcher_of(store, outcomes, free=1)
     await dispatcher.step()
     dispatcher.hear(Ready({LANE: 200}))
     async with asyncio.timeout(PATIENCE_S):
@@ -62,6 +69,12 @@ async def test_a_claim_that_waits_for_its_turn_finds_a_row_that_came_meanwhile()
     assert store.asked[1] is not None
     ((lane, rank, _id),) = store.asked[1]
     assert (lane, rank) == (LANE, 6)
+
+
+async def test_a_claim_is_bounded_so_that_a_new_row_does_not_wait_for_a_long_one() -> None:
+    store = Store()
+    await dispatcher_of(store, Completer(cast("WorkerStore", store)), free=4 * MOST_AT_ONCE).step()
+    assert store.slots == MOST_AT_ONCE
 
 
 class Listening:

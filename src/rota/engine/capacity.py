@@ -11,9 +11,11 @@ from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.executors.port import Executor, Processes
 from rota.ops import finish
 
-HORIZON_S = 0.035
+HORIZON_S = 0.045
 MOST_AHEAD = finish.MOST * 3 // 2
 """With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
+MOST_AT_ONCE = 500
+"""Claims are bounded, because a new execution with a high priority waits until the claim before it has ended."""
 ENOUGH = 50
 """After this many ends, the rate of a worker with few slots is known."""
 GATHER_S = 0.003
@@ -40,7 +42,7 @@ class Pace:
         """How many executions a claim should bring while there is plenty of work: half of what the worker may hold if
         it claims ahead, nearly all of it otherwise."""
         places = self._concurrency + self.ahead
-        return max(1, places // 2 if self.ahead else places * 9 // 10)
+        return max(1, min(MOST_AT_ONCE, places // 2 if self.ahead else places * 9 // 10))
 
     @property
     def gather_s(self) -> float:

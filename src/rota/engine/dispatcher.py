@@ -11,7 +11,7 @@ from rota.domain.claim_order import LAST_RANK
 from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.requirement import UNBOUNDED, Room
 from rota.domain.served import Served
-from rota.engine.capacity import Pace
+from rota.engine.capacity import MOST_AT_ONCE, Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
 from rota.engine.port import WorkerStore
@@ -127,7 +127,7 @@ class Dispatcher:
             # Slots become free one by one: a short wait turns many small claims into one.
             await self._enough.sleep(self._pace.gather_s)
         self._pace.measure()
-        free = self._free()
+        free = min(self._free(), MOST_AT_ONCE)
         if free <= 0:
             return self._poll_s
         if not self._expects_work and not await self._finds_work():
