@@ -14,7 +14,7 @@ from rota.ops import finish
 HORIZON_S = 0.045
 MOST_AHEAD = finish.MOST * 3 // 2
 """With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
-MOST_AT_ONCE = 500
+MOST_AT_ONCE = 650
 """Claims are bounded, because a new execution with a high priority waits until the claim before it has ended."""
 ENOUGH = 50
 """After this many ends, the rate of a worker with few slots is known."""
