@@ -26,15 +26,21 @@ def open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
 
 
 def count(tx: Tx, attempts: Sequence[Shown]) -> None:
-    """Counts attempts of one namespace, in the order in which they ended.
+    """Counts attempts in the order in which they ended.
 
     Attempts, not executions: a breaker opens while executions are still retried. As long as all attempts succeed this
-    reads one row and writes none.
+    writes nothing.
     """
-    found = tx.one("namespace_of", id=attempts[0][0]) if attempts else None
-    if found is None:
+    ids = [attempt[0] for attempt in attempts]
+    if not ids:
         return
-    namespace = found[0]
+    found: dict[str, str] = dict(tx.rows("namespaces_of", ids=ids, lowest=min(ids), highest=max(ids)))
+    for namespace in sorted(set(found.values())):
+        _count(tx, namespace, [attempt for attempt in attempts if found.get(attempt[0]) == namespace])
+
+
+def _count(tx: Tx, namespace: str, attempts: Sequence[Shown]) -> None:
+    """Counts the attempts of one namespace."""
     names = sorted({policy.name for _, policies, _ in attempts for policy in policies})
     if not any(works is False for _, _, works in attempts):
         known = tx.records("breakers_named", Circuit, namespace=namespace, names=names)

@@ -33,5 +33,6 @@ UPDATE breaker SET probe_until = :now + wait WHERE namespace = :namespace AND na
 -- name: release_probe
 UPDATE breaker SET probe_until = NULL WHERE namespace = :namespace AND name AMONG(:names, text)
 
--- name: namespace_of
-SELECT namespace FROM execution WHERE id = :id
+-- name: namespaces_of
+-- With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
+SELECT id, namespace FROM execution WHERE id AMONG(:ids, uuid) AND id >= :lowest AND id <= :highest
