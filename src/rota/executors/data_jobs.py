@@ -39,10 +39,13 @@ class FromDefinitions(Executor):
         self.rules, self.processes, self.missing = made.rules, made.processes, made.missing
         self._abandon = made.abandon
         self._directory = None if directory is None else directory.replace("{", "{{").replace("}", "}}")
-        self.of = lru_cache(maxsize=MOST_KEPT)(self._of)
+        self._made = lru_cache(maxsize=MOST_KEPT)(self._make)
         self._max_result_bytes = max_result_bytes
 
-    def _of(self, definition: str) -> Executor:
+    def of(self, definition: str) -> Executor:
+        return self._made(definition)
+
+    def _make(self, definition: str) -> Executor:
         about = job.decode(definition)
         target = about.target
         if self._directory is not None and target["kind"] == kinds.COMMAND and target.get("directory") is None:
@@ -61,9 +64,9 @@ class Renamed(Executor):
 
     def __init__(self, base: Executor, name: str, rules: Rules) -> None:
         self._base, self._name = base, name
+        for attribute in Executor.__annotations__:
+            setattr(self, attribute, getattr(base, attribute))
         self.rules = rules
-        self.completions, self.grace_s = base.completions, base.grace_s
-        self.begins_later, self.processes = base.begins_later, base.processes
 
     async def run(self, claim: Claim, attempt: AttemptState) -> Outcome:
         return await self._base.run(replace(claim, job=self._name), attempt)
@@ -72,14 +75,14 @@ class Renamed(Executor):
 def find(definition: str, targets: Mapping[str, Executor]) -> Executor | None:
     """The executor of a job as data; None if this worker cannot run it."""
     about = job.decode(definition)
-    kind = about.target.get("kind")
-    if kind == kinds.FUNCTION:
-        name = about.target["name"]
-        base = targets.get(name)
-        return None if base is None else Renamed(base, name, rules(about))
-    maker = targets.get(_KINDS.get(str(kind), ""))
+    name = runs(about) or ""
+    base = targets.get(name)
+    if base is None:
+        return None
+    if about.target["kind"] == kinds.FUNCTION:
+        return Renamed(base, name, rules(about))
     with contextlib.suppress(DefinitionError):  # A newer version of Rota may know more options.
-        return maker.of(definition) if isinstance(maker, FromDefinitions) else None
+        return base.of(definition)
     return None
 
 

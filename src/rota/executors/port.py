@@ -47,7 +47,6 @@ class Executor(ABC):
     """What this machine lacks to run the job; a worker leaves such a job to others."""
     processes: Processes | None = None
     """Where it runs its attempts, if these are processes that it shares with other executors."""
-
     is_in_thread: bool = False
     """Whether the job's code runs in a thread, and the task only waits for it. Then the task is not cancelled, because
     that would not stop the thread, and it may run the next attempt, because the code cannot have changed it."""
@@ -60,6 +59,10 @@ class Executor(ABC):
         raises CancelledError only when that is done. `attempt.usage` is set before it ends, if there is anything to
         tell.
         """
+
+    def of(self, definition: str) -> Executor | None:
+        """The executor of a job as data, where this one stands for all jobs of its kind."""
+        return None
 
     def abandon(self) -> None:  # noqa: B027
         """Ends all attempts at once, without waiting: the lease is lost. Called on the event loop."""
