@@ -20,9 +20,11 @@ class Picky:
     def __init__(self, refused: set[str]) -> None:
         self.refused = refused
         self.away = 0
+        self.calls = 0
         self.taken: list[str] = []
 
     async def finish(self, reports: list[Finished]) -> list[str]:
+        self.calls += 1
         if self.away:
             self.away -= 1
             raise StoreUnavailable("away")
@@ -43,6 +45,17 @@ async def test_an_outcome_that_the_store_always_refuses_does_not_block_the_other
     assert store.taken == ["a", "c"]
     assert completer.is_empty
     assert "execution b was refused for good" in caplog.text
+
+
+async def test_one_refused_outcome_among_many_costs_few_transactions() -> None:
+    ids = [str(number) for number in range(256)]
+    store = Picky({"100"})
+    completer = Completer(cast("WorkerStore", store))
+    for id in ids:
+        completer.add(Finished(id, 1, Succeeded("1")))
+    await completer.step()
+    assert store.taken == [id for id in ids if id != "100"]
+    assert store.calls == 1 + 2 * 8 + 1  # All, two for each of eight halvings, and the bare failure
 
 
 async def test_outcomes_are_kept_while_the_store_is_unavailable() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, cast
 
-from rota.clock import SystemClock
+from rota.clock import ManualClock, SystemClock
 from rota.domain.headcount import Headcount
 from rota.domain.served import Served
 from rota.engine.capacity import MOST_AT_ONCE, Pace
@@ -37,43 +38,72 @@ class Store:
         return Claimed([], frozenset([LANE]) if marks is None else None, [MARK])
 
 
-def dispatcher_of(store: Store, outcomes: Completer, free: int) -> Dispatcher:
-    clock = SystemClock()
+def dispatcher_of(store: Store, outcomes: Completer, free: Callable[[], int]) -> Dispatcher:
+    clock = ManualClock()  # No time passes, so only the first claim is a sweep.
     return Dispatcher(
         cast("WorkerStore", store),
         Served.of(["default"], "app", None, ["job"]),
-        free=lambda: free,
+        free=free,
         start=lambda _: None,
         outcomes=outcomes,
-        pace=Pace(clock, free),
+        pace=Pace(clock, free()),
         poll_s=PATIENCE_S,
         clock=clock,
     )
 
 
+class Waiting:
+    """A dispatcher that has claimed once, and whose next claim waits for its turn."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.free = 1
+        self._outcomes = Completer(cast("WorkerStore", self.store))
+        self.dispatcher = dispatcher_of(self.store, self._outcomes, lambda: self.free)
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """The claim has its turn when the block ends, and its answer afterwards."""
+        await self.dispatcher.step()
+        assert self.store.asked == [None]
+        self.dispatcher.hear(Ready({LANE: 200}))
+        async with asyncio.timeout(PATIENCE_S):
+            async with self._outcomes.turn:
+                claiming = asyncio.create_task(self.dispatcher.step())
+                for _ in range(10):
+                    await asyncio.sleep(0)  # The claim begins to wait.
+                assert len(self.store.asked) == 1
+                yield
+            await claiming
+
+
 async def test_a_claim_that_waits_for_its_turn_finds_a_row_that_came_meanwhile() -> None:
-    store = Store()
-    outcomes = Completer(cast("WorkerStore", store))
-    dispatcher = dispatcher_of(store, outcomes, free=1)
-    await dispatcher.step()
-    dispatcher.hear(Ready({LANE: 200}))
-    async with asyncio.timeout(PATIENCE_S):
-        async with outcomes.turn:
-            claiming = asyncio.create_task(dispatcher.step())
-            for _ in range(10):
-                await asyncio.sleep(0)  # The claim begins to wait.
-            assert len(store.asked) == 1
-            dispatcher.hear(NEWS[0])
-        await claiming
-    assert store.asked[0] is None
-    assert store.asked[1] is not None
-    ((lane, rank, _id),) = store.asked[1]
+    waiting = Waiting()
+    async with waiting.turn():
+        waiting.dispatcher.hear(NEWS[0])
+    marks = waiting.store.asked[1]
+    assert marks is not None
+    ((lane, rank, _id),) = marks
     assert (lane, rank) == (LANE, 6)
+
+
+async def test_a_claim_that_waits_for_its_turn_is_for_the_slots_that_became_free_meanwhile() -> None:
+    waiting = Waiting()
+    async with waiting.turn():
+        waiting.free = 7
+    assert waiting.store.slots == 7
+
+
+async def test_a_worker_that_drains_does_not_claim_when_it_gets_its_turn() -> None:
+    waiting = Waiting()
+    async with waiting.turn():
+        waiting.dispatcher.close()
+    assert len(waiting.store.asked) == 1
 
 
 async def test_a_claim_is_bounded_so_that_a_new_row_does_not_wait_for_a_long_one() -> None:
     store = Store()
-    await dispatcher_of(store, Completer(cast("WorkerStore", store)), free=4 * MOST_AT_ONCE).step()
+    await dispatcher_of(store, Completer(cast("WorkerStore", store)), lambda: 4 * MOST_AT_ONCE).step()
     assert store.slots == MOST_AT_ONCE
 
 
@@ -109,14 +139,20 @@ def supervisor_of(*children: Listening) -> Supervisor:
 
 
 async def test_hints_reach_busy_children_and_one_idle_child_at_once() -> None:
-    children = [Listening(is_busy=busy) for busy in (True, False, False, True)]
-    supervisor = supervisor_of(*children)
-    supervisor._hear(list(NEWS))
-    assert [child.heard for child in children] == [NEWS, NEWS, [], NEWS]
-    async with asyncio.timeout(PATIENCE_S):
-        while not children[2].heard:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)  # sleep: between two checks
-    assert [child.heard for child in children] == [NEWS] * 4
+    busy, idle = [Listening(is_busy=True) for _ in range(3)], [Listening(is_busy=False) for _ in range(2)]
+    supervisor = supervisor_of(*busy, *idle)
+    firsts = []
+    for _ in range(5):
+        supervisor._hear(list(NEWS))
+        assert [child.heard for child in busy] == [NEWS] * 3
+        firsts += [number for number, child in enumerate(idle) if child.heard]
+        async with asyncio.timeout(PATIENCE_S):
+            while not all(child.heard for child in idle):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)  # sleep: between two checks
+        for child in (*busy, *idle):
+            assert child.heard == NEWS
+            child.heard.clear()
+    assert firsts in ([0, 1, 0, 1, 0], [1, 0, 1, 0, 1])
 
 
 async def test_a_cancel_reaches_all_children_at_once() -> None:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from rota import App, Context, Status
 from rota.clock import ManualClock, SystemClock
 from rota.domain.claim import Claim
 from rota.domain.claim_order import SLACK
+from rota.domain.job import Definition, content
 from rota.domain.outcome import Cancelled, GivenBack, Succeeded
 from rota.domain.status import Reason
 from rota.engine.attempt import Stop
@@ -42,7 +44,7 @@ async def rest() -> None:
 
 
 visitor: ContextVar[str] = ContextVar("visitor", default="none")
-entered = threading.Event()
+entered, left = threading.Event(), threading.Event()
 
 
 @app.job
@@ -61,9 +63,15 @@ async def visit() -> str:
 
 @app.job
 def obey(ctx: Context) -> None:
+    left.clear()
     entered.set()
     while not ctx.cancelled:
         ctx.wait_cancelled(PATIENCE_S)
+    time.sleep(0.05)  # sleep: the job needs a moment to stop
+    left.set()
+
+
+RENAMED = content(Definition(name="renamed", target={"kind": "function", "name": "obey"}))
 
 
 class Outcomes:
@@ -93,9 +101,10 @@ class Bench:
         for number, job in enumerate(jobs):
             self.take_one(f"{job}{number}", job)
 
-    def take_one(self, id: str, job: str, rank: int = 0) -> None:
+    def take_one(self, id: str, job: str, rank: int = 0, definition: str | None = None) -> None:
         now = SystemClock().now()
-        self.worker.take(Claim(id, 1, rank, 1, 0, 0, now, now, None, job, "{}", None, now, now))
+        claim = Claim(id, 1, rank, 1, 0, 0, now, now, None, job, "{}", None, now, now)
+        self.worker.take(msgspec.structs.replace(claim, definition=definition))
 
 
 def on_loop(test: Callable[[Bench], Coroutine[Any, Any, None]]) -> Callable[[], None]:
@@ -137,8 +146,8 @@ async def test_executions_with_a_higher_priority_overtake_prefetched_ones_in_the
     for number in range(3):
         bench.take_one(f"high{number}", "rest", rank=SLACK + number)
     await until(lambda: bench.worker.is_idle)
-    began = [report.id for report in bench.outcomes.reports][2:]
-    assert began == ["high0", "high1", "high2", "normal0", "normal1", "normal2"]
+    ended = [report.id for report in bench.outcomes.reports][2:]
+    assert ended == ["high0", "high1", "high2", "normal0", "normal1", "normal2"]
 
 
 @on_loop
@@ -148,7 +157,7 @@ async def test_an_overtaken_execution_is_given_back_while_others_start(bench: Be
     bench.take_one("low", "wait", rank=10 * SLACK)
     number = 0
     while "low" in bench.worker.held():
-        if len(bench.worker.held()) < 5:
+        while len(bench.worker.held()) < 5:
             number += 1
             bench.take_one(f"high{number}", "rest", rank=number)
         await asyncio.sleep(0)
@@ -212,6 +221,18 @@ async def test_a_prefetched_execution_starts_after_one_that_was_stopped_in_its_t
 
 
 @on_loop
+async def test_a_thread_of_a_job_as_data_is_waited_for_when_it_is_cancelled(bench: Bench) -> None:
+    """Its outcome would otherwise be reported while the function still runs, and a retry could run beside it."""
+    entered.clear()
+    bench.take_one("first", "renamed", definition=RENAMED)
+    await until(entered.is_set)
+    bench.worker.stop("first", Stop.CANCEL)
+    await until(lambda: bench.worker.is_idle)
+    assert left.is_set()
+    assert bench.outcomes.kinds() == {"first": Cancelled()}
+
+
+@on_loop
 async def test_a_worker_that_stops_starting_executions_gives_back_prefetched_and_new_ones(bench: Bench) -> None:
     bench.take("wait", "wait", "rest")
     bench.worker.begin_no_more()
@@ -240,8 +261,20 @@ def test_a_worker_prefetches_more_the_faster_its_slots_become_free(ended: int, s
     pace = Pace(clock, 10)
     pace.ended = ended
     clock.advance(seconds)
-    pace.measure()
+    pace.measure(10)
     assert pace.ahead == ahead
+
+
+@pytest.mark.parametrize(("ended", "prefetches"), [(100, False), (199, False), (200, True)])
+def test_slow_executions_that_end_together_are_not_taken_for_a_burst(ended: int, prefetches: bool) -> None:
+    clock = ManualClock()
+    pace = Pace(clock, 100)
+    clock.advance(HORIZON_S)
+    pace.measure(0)  # 100 attempts run.
+    pace.ended = ended
+    clock.advance(HORIZON_S / 4)
+    pace.measure(100)
+    assert (pace.ahead > 0) is prefetches
 
 
 def test_a_worker_that_prefetches_decides_anew_after_the_horizon() -> None:
@@ -249,10 +282,10 @@ def test_a_worker_that_prefetches_decides_anew_after_the_horizon() -> None:
     pace = Pace(clock, 10)
     pace.ahead, pace.ended = 100, 2000
     clock.advance(HORIZON_S / 2)
-    pace.measure()
+    pace.measure(10)
     assert (pace.ahead, pace.ended) == (100, 2000)
     clock.advance(HORIZON_S / 2)
-    pace.measure()
+    pace.measure(10)
     assert (pace.ahead, pace.ended) == (MOST_AHEAD, 0)
 
 

@@ -106,10 +106,13 @@ async def run(loops: WorkerLoops, store: SlowStore) -> None:
     running = asyncio.create_task(loops.run())
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while store.written < COUNT:  # noqa: ASYNC110
+            while store.written < COUNT and not running.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)  # sleep: between two checks
     finally:
         running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+    assert store.written == COUNT
 
 
 async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +121,7 @@ async def test_a_worker_claims_again_as_soon_as_its_outcomes_are_written(monkeyp
     loops = worker_on(store, processes=2)
     # First it prefetches many, then none.
     monkeypatch.setattr(
-        loops._pace, "measure", lambda: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
+        loops._pace, "measure", lambda _free: setattr(loops._pace, "ahead", AHEAD if store.claimed < AHEAD else 0)
     )
     await run(loops, store)
 

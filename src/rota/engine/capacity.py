@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from rota.clock import Clock
 from rota.domain.requirement import COMMANDS, UNBOUNDED, Room
 from rota.executors.port import Executor, Processes
-from rota.ops import finish
 
 HORIZON_S = 0.045
-MOST_AHEAD = finish.MOST * 3 // 2
+"""How far ahead a worker claims: longer than a transaction takes, so that no slot waits for one."""
+MOST_AHEAD = 1200
 """With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
 MOST_AT_ONCE = 650
 """Claims are bounded, because a new execution with a high priority waits until the claim before it has ended."""
-ENOUGH = 50
+ENDS_TO_JUDGE_BY = 50
 """After this many ends, the rate of a worker with few slots is known."""
 GATHER_S = 0.003
-MOST_WORDS = 200
+"""How long a worker that does not claim ahead waits for more free slots."""
+MOST_CHARACTERS = 200
 
 
 class Pace:
@@ -33,6 +34,8 @@ class Pace:
         self._clock = clock
         self._concurrency = concurrency
         self._since = clock.monotonic()
+        self._held = 0
+        """How many executions the worker had at the last decision."""
         self.ended = 0
         self.ahead = 0
         """Claims that may wait in this process until a slot is free."""
@@ -49,19 +52,20 @@ class Pace:
         """How long a claim may wait until it is worthwhile."""
         return HORIZON_S / 2 if self.ahead else GATHER_S
 
-    def measure(self) -> None:
-        """To be called before each claim.
+    def measure(self, free: int) -> None:
+        """To be called before each claim, with the number of executions that the worker could take.
 
         Decides once per horizon. A worker that does not claim ahead yet decides as soon as it has used all of its slots
         again: a burst of short jobs would be over before the horizon is.
         """
         now = self._clock.monotonic()
         elapsed_s = now - self._since
-        has_turned_over = not self.ahead and self.ended >= max(self._concurrency, ENOUGH)
+        # Attempts that had begun before the last decision say nothing: slow ones may end together.
+        has_turned_over = not self.ahead and self.ended - self._held >= max(self._concurrency, ENDS_TO_JUDGE_BY)
         if elapsed_s < HORIZON_S and not (has_turned_over and elapsed_s > 0):
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
-        self._since, self.ended = now, 0
+        self._since, self.ended, self._held = now, 0, self._concurrency + self.ahead - free
         self.ahead = min(soon, MOST_AHEAD) if soon >= self._concurrency else 0
 
 
@@ -85,8 +89,8 @@ class ProcessCapacity:
 
     def room(self) -> Room:
         """To be called before each claim."""
-        for pace in self._paces.values():
-            pace.measure()
+        for one, pace in self._paces.items():
+            pace.measure(self._free(one, pace))
         isolated = [self._room(one, pace) for one, pace in self._paces.items()]
         commands = [one.starts.room for one in self._known if one.starts.what == COMMANDS]
         bound = min((room for room in commands if room is not None), default=None)
@@ -94,15 +98,18 @@ class ProcessCapacity:
 
     def _room(self, processes: Processes, pace: Pace) -> int:
         """For how many more there is a process, or soon will be; fewer if no process can be started."""
-        assert processes.most is not None
-        room, to_start = processes.most + pace.ahead - self._inside[processes], processes.starts.room
+        room, to_start = self._free(processes, pace), processes.starts.room
         return room if to_start is None else min(room, processes.at_hand + to_start)
+
+    def _free(self, processes: Processes, pace: Pace) -> int:
+        assert processes.most is not None
+        return processes.most + pace.ahead - self._inside[processes]
 
     @property
     def trouble(self) -> dict[str, str]:
         """Why processes cannot be started, by what they are for; empty if they can."""
         known = [one.starts for one in self._known]
-        return {starts.what: starts.why.partition("\n")[0][:MOST_WORDS] for starts in known if starts.why}
+        return {starts.what: starts.why.partition("\n")[0][:MOST_CHARACTERS] for starts in known if starts.why}
 
     def began(self, processes: Processes) -> None:
         if processes in self._paces:

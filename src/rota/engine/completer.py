@@ -23,7 +23,9 @@ from rota.ops.finish import Finished
 
 log = logging.getLogger("rota.engine")
 
-BUSY, WORTHWHILE = 20, 2 * finish.MOST
+BUSY = 20
+WORTHWHILE = 2 * finish.MOST
+"""One batch for the next claim to take along, and one to write by itself."""
 GATHER_S = 0.002
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -45,8 +47,8 @@ class Completer:
         self._lends = True
         self._is_busy = False
         self.turn = asyncio.Semaphore(transactions)
-        """Held during each transaction that writes outcomes or claims. One that waits for its turn becomes larger
-        meanwhile."""
+        """Held during each transaction that writes outcomes or claims, by the completer or the dispatcher: with two,
+        neither waits. A transaction that waits for its turn becomes larger meanwhile."""
         self.claim_is_near = False
         """Whether an outcome waits for the next claim of the dispatcher, to be written in the same transaction."""
         self._enough = Wake()
@@ -128,26 +130,25 @@ class Completer:
         return finish.MOST
 
     async def _write(self, reports: list[Finished]) -> list[str]:
+        """If the store refuses a batch, writes it in halves: one bad outcome costs a few transactions, not hundreds."""
         try:
             return await self._store.finish(reports)
         except StoreUnavailable:
             raise
-        except Exception:
-            log.exception("a batch of %d outcomes was refused; writing them one by one", len(reports))
-        return [id for report in reports for id in await self._write_one(report)]
-
-    async def _write_one(self, report: Finished) -> list[str]:
-        try:
-            return await self._store.finish([report])
-        except StoreUnavailable:
-            raise
         except Exception as error:
-            # The write that ends an attempt must succeed, if need be without its result or error.
-            problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
-            failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
-            bare = Finished(report.id, report.fence, failed, written=report.written)
+            if len(reports) == 1:
+                log.exception("the outcome of execution %s was refused; ending it without", reports[0].id)
+                return await self._write_bare(reports[0], error)
+            log.warning("a batch of %d outcomes was refused (%s); writing it in halves", len(reports), error)
+        middle = len(reports) // 2
+        return [*await self._write(reports[:middle]), *await self._write(reports[middle:])]
+
+    async def _write_bare(self, report: Finished, error: Exception) -> list[str]:
+        """The write that ends an attempt must succeed, if need be without its result or error."""
+        problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
+        failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
         try:
-            return await self._store.finish([bare])
+            return await self._store.finish([Finished(report.id, report.fence, failed, written=report.written)])
         except StoreUnavailable:
             raise
         except Exception:

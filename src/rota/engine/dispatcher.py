@@ -126,15 +126,17 @@ class Dispatcher:
         if self._was_full and self._missing > 0:
             # Slots become free one by one: a short wait turns many small claims into one.
             await self._enough.sleep(self._pace.gather_s)
-        self._pace.measure()
-        free = min(self._free(), MOST_AT_ONCE)
-        if free <= 0:
+        self._pace.measure(self._free())
+        if self._free() <= 0 or (not self._expects_work and not await self._finds_work()):
             return self._poll_s
-        if not self._expects_work and not await self._finds_work():
-            return self._poll_s
-        self._expects_work = False
-        self._disowned.clear()
-        taken = await self._claim(free)
+        async with self._outcomes.turn:
+            # Slots may have become free, hints may have come, and the worker may drain since the wait for the turn.
+            free = min(self._free(), MOST_AT_ONCE)
+            if free <= 0 or not self._is_open:
+                return self._poll_s
+            self._expects_work = False
+            self._disowned.clear()
+            taken = await self._claim(free)
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
                 self._start(attempt)
@@ -161,13 +163,11 @@ class Dispatcher:
         return taken
 
     async def _ask(self, free: int, is_sweep: bool) -> Claimed:
-        async with self._outcomes.turn:
-            # Hints that have come while the claim waited for its turn have moved the marks.
-            asked_at = self._clock.monotonic()
-            marks = None if is_sweep else [(lane, *self._marks[lane]) for lane in self._busy or self._marks]
-            unknown = set(self._unknown)
-            self._heard.clear()
-            taken = await self._transact(free, marks)
+        asked_at = self._clock.monotonic()
+        marks = None if is_sweep else [(lane, *self._marks[lane]) for lane in self._busy or self._marks]
+        unknown = set(self._unknown)
+        self._heard.clear()
+        taken = await self._transact(free, marks)
         if taken.lanes is not None:
             self._learn(taken.lanes, unknown)
         if is_sweep:
@@ -194,7 +194,7 @@ class Dispatcher:
             self.is_in_doubt = True
             raise
         except Exception:
-            # One of the outcomes cannot be written: the completer writes them one by one, and we claim again.
+            # One of the outcomes cannot be written: the completer finds out which, and we claim again.
             self._outcomes.take_back(None, refused=True)
             self.is_in_doubt = True
             if not reports:

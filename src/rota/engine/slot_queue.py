@@ -11,15 +11,17 @@ from rota.domain.claim import Claim
 from rota.domain.claim_order import SLACK
 
 WAIT_S = 0.1
-"""A claim that has waited for a slot for this long is given back, after twice this time at the latest."""
+"""A claim that has waited for a slot for this long is given back: after twice this time at the latest, if the event
+loop is on time."""
 _place = attrgetter("rank", "id")
 
 
 class SlotQueue:
     """Prefetched claims by id, in the order in which they are to start.
 
-    A claim brings its rows in the order of their ranks, and usually they rank behind those that wait already. An
-    execution with a high priority does not: then the queue is sorted, before the next claim is taken from it.
+    A claim brings its rows in the order of their ranks, and usually they rank behind those that wait already. If one
+    ranks more than `SLACK` before the last of them, because it has a high priority, the queue is sorted before the next
+    claim leaves it. Smaller differences do not matter: claims from several lanes have them, too.
     """
 
     def __init__(self, give_back: Callable[[Claim], None]) -> None:
@@ -47,8 +49,8 @@ class SlotQueue:
         if self._timer is None:
             self._start_timer([claim])
 
-    def take(self) -> Claim:
-        """The claim that is next to start."""
+    def pop(self) -> Claim:
+        """Removes the claim that is next to start."""
         if not self._is_sorted:
             self._claims = OrderedDict((claim.id, claim) for claim in sorted(self._claims.values(), key=_place))
             self._is_sorted = True

@@ -200,9 +200,10 @@ class Supervisor:
         return self._store
 
     def _hear(self, news: list[Hint]) -> None:
-        """Passes hints on to one child at once, and to idle others a moment later: one arrival needs one child.
+        """Passes hints on to one idle child at once, and to the others a moment later: one arrival needs one child.
 
-        A busy child claims in any case, and a hint makes sure that its next claim finds a new high-priority row.
+        A child with a call in flight probably claims next. The hint moves its mark back, so that this claim finds a new
+        row with a lower rank.
         """
         for hint in news:
             if isinstance(hint, Due):
@@ -211,10 +212,12 @@ class Supervisor:
         if not hints or not self._children:
             return
         children = list(self._children.values())
-        self._turn = (self._turn + 1) % len(children)
+        idle = [child for child in children if not child.is_busy]
+        self._turn += 1
+        first = idle[self._turn % len(idle)] if idle else None
         has_cancel = any(isinstance(hint, CancelAsked) for hint in hints)
         for child in children:
-            if has_cancel or child.is_busy or child is children[self._turn]:
+            if has_cancel or child.is_busy or child is first:
                 child.tell(hints)
             else:
                 asyncio.get_running_loop().call_later(HEAD_START_S, child.tell, hints)

@@ -121,7 +121,7 @@ class Worker:
         """Gives back the claims that wait for a slot, and all that still arrive."""
         self._begins = False
         while self._waiting:
-            self._give_back(self._waiting.take())
+            self._give_back(self._waiting.pop())
         self.processes.give_up()
 
     def _give_back(self, claim: Claim) -> None:
@@ -271,13 +271,13 @@ class Worker:
     def _next(self) -> Attempt | None:
         """An attempt of the claim that is next to start, if there is a free slot."""
         while self._waiting and len(self._running) < self._concurrency:
-            if (attempt := self._prepared(self._waiting.take())) is not None:
+            if (attempt := self._prepared(self._waiting.pop())) is not None:
                 return attempt
         return None
 
     def _fill_slots(self) -> None:
         while self._waiting and len(self._running) < self._concurrency:
-            self._start(self._waiting.take())
+            self._start(self._waiting.pop())
         self._slot_freed()
 
     def _report_end(self, attempt: Attempt, outcome: Outcome) -> None:

@@ -14,8 +14,9 @@ from rota.engine.worker_loops import Assignment
 from rota.ops.fleet import Newcomer
 
 TRANSACTIONS_IF_ALONE = 2
-"""For the only process of a supervisor: the database works on one while the process prepares the other. Each of several
-processes has one: with more, each would be smaller and would wait for the flushes of the others."""
+"""For a supervisor that never has more than one process: the database works on one while the process prepares the
+other. Each of several processes has one: with more, each would be smaller and would wait for the flushes of the others.
+"""
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
