@@ -209,6 +209,7 @@ async def test_jobs_of_code_are_changed_in_code(client: httpx.AsyncClient, serve
     app.close()
     shown = (await client.get("/jobs/send")).json()
     assert (shown["origin"], shown["function"]) == ("code", {"app": "shop", "name": "send"})
+    assert (list(shown["parameters"]["properties"]), shown["parameters"]["required"]) == (["to", "count"], ["to"])
     for refused in (
         await client.put("/jobs/send?app=shop", json={"command": ["true"]}),
         await client.patch("/jobs/send", json={"timeout": 5}),

@@ -9,6 +9,7 @@ import pytest
 from rota.domain.dependency import CountedEnd, Upstream
 from rota.domain.job import Definition
 from rota.domain.outcome import Error, Failed, Succeeded
+from rota.views.job_detail import Job
 from tests.cli.shell import SEND, Answer, Seed, Shell
 
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
@@ -184,7 +185,9 @@ def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
     assert "send(to: str, subject?: str)" in shell.ok("jobs").out
     rows = shell.ok("jobs", "--app", "shop", "--json").rows
     assert [row["name"] for row in rows] == ["fail", "send"]
-    assert rows[1]["parameters"]["to"] == {"type": "str", "required": True}
+    assert set(rows[1]) == set(Job.__struct_encode_fields__), "as the HTTP API has it"
+    schema = rows[1]["parameters"]
+    assert (schema["properties"]["to"], schema["required"]) == ({"type": "string"}, ["to"])
     assert shell.ok("jobs", "--app", "other", "--json").rows == []
 
 
@@ -193,8 +196,9 @@ def test_jobs_show_what_they_depend_on_and_which_ends_have_come(shell: Shell, se
     seed.deploy("shop", Definition(name="fail"), SEND, Definition(name="report", depends_on=upstreams))
     (failed,) = seed.fail()
     assert "fail (failed, met), send" in shell.ok("jobs").out
-    (report,) = [row for row in shell.ok("jobs", "--json").rows if row["name"] == "report"]
-    assert report["dependsOn"][0] == {"app": "shop", "job": "fail", "outcome": "failed", "met": failed}
+    rows = {row["name"]: row for row in shell.ok("jobs", "--json").rows}
+    shown = [{"job": rows["fail"]["jobId"], "on": "failed"}, rows["send"]["jobId"]]
+    assert (rows["report"]["dependencies"], rows["report"]["met"]) == (shown, {"fail": failed})
     sent = seed.enqueue()
     seed.join(queues=["mail"])
     seed.run(Succeeded())

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, note_option, owner_option
 from rota.domain import duration, job_parameters
-from rota.domain.dependency import CountedEnd, JobRef, label
+from rota.domain.dependency import CountedEnd, Upstream, label
+from rota.domain.job import Definition
 from rota.ops import job_pauses
-from rota.views import job as views
-from rota.views import lookup
+from rota.store import definition_reader
+from rota.store.definition_reader import JobFilter
+from rota.store.port import View
+from rota.views import job_detail, lookup
+from rota.views.job_detail import Job
+
+EVERY = 2**31 - 1
 
 
 @list_group
@@ -27,11 +35,11 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     rota jobs --app shop
     rota jobs pause send --note "the mail server is down"
     """
-    found = database.read(views.jobs, database.namespace, app)
+    found, defined = database.read(_jobs, database.namespace, app)
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
     spare = ["description", "timeout", "attempts", "queue", *(["app"] if len({job.app for job in found}) == 1 else [])]
     empty = text.none_of(app, "jobs", empty)
-    output.listing(found, _COLUMNS, as_json=as_json, empty=empty, spare=spare, whole="job")
+    output.listing(found, _columns(defined), as_json=as_json, empty=empty, spare=spare, whole="job")
 
 
 @jobs.command()
@@ -65,30 +73,31 @@ def resume(database: Database, job: str, app: str | None) -> None:
     output.message(f"job {owner}.{name} {'resumed' if changed else 'was not paused'}")
 
 
-def _depends_on(job: views.Job) -> str:
-    """The jobs that it depends on; in brackets which end counts if it is not a success, and whether there was one."""
-    return ", ".join(_dependency(job, one) for one in job.depends_on)
+def _jobs(view: View, namespace: str, app: str | None) -> tuple[list[Job], dict[str, Definition]]:
+    """The jobs of all apps or of one, and their definitions by id."""
+    wanted = JobFilter(app=None if app is None else [app])
+    rows = [row for row in definition_reader.jobs(view, namespace, None, EVERY) if wanted.fits(row)]
+    rows.sort(key=lambda row: (row.app, row.name))
+    return job_detail.jobs(view, namespace, rows), {row.id: row.about for row in rows}
 
 
-def _dependency(job: views.Job, one: views.Dependency) -> str:
-    about = [] if one.outcome == CountedEnd.SUCCESS else [one.outcome]
-    about += ["met"] if one.met else []
-    name = label(JobRef(one.app, one.job), job.app)
+def _columns(defined: Mapping[str, Definition]) -> output.Columns[Job]:
+    """Types and names as in the code, which the definitions have and the shape does not."""
+    return {
+        "app": lambda job: job.app,
+        "job": lambda job: f"{job.name}({job_parameters.signature(defined[job.job_id].parameters)})",
+        "queue": lambda job: job.queue,
+        "attempts": lambda job: defined[job.job_id].retry.get("attempts", ""),
+        "timeout": lambda job: duration.written(job.timeout) if job.timeout else None,
+        "depends on": lambda job: ", ".join(_upstream(job, one) for one in defined[job.job_id].depends_on),
+        "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
+        "description": lambda job: job.description,
+    }
+
+
+def _upstream(job: Job, one: Upstream) -> str:
+    """A job that it depends on; in brackets which end counts if it is not a success, and whether there was one."""
+    name = label(one.ref, job.app)
+    about = [] if one.outcome is CountedEnd.SUCCESS else [one.outcome.value]
+    about += ["met"] if name in job.met else []
     return f"{name} ({', '.join(about)})" if about else name
-
-
-def _timeout(job: views.Job) -> str | None:
-    """A declared duration, as its code has it: `30s`."""
-    return duration.written(job.timeout.total_seconds()) if job.timeout else None
-
-
-_COLUMNS: output.Columns[views.Job] = {
-    "app": lambda job: job.app,
-    "job": lambda job: f"{job.name}({job_parameters.signature(job.parameters)})",
-    "queue": lambda job: job.queue,
-    "attempts": lambda job: job.retry.get("attempts", ""),
-    "timeout": _timeout,
-    "depends on": _depends_on,
-    "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
-    "description": lambda job: job.description,
-}

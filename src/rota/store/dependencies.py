@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from rota.domain.dependency import CountedEnd, JobRef
@@ -36,3 +38,10 @@ class Edge(msgspec.Struct, frozen=True, array_like=True):
 def edges(view: View, namespace: str) -> list[Edge]:
     """All edges of a namespace, sorted by the job that depends."""
     return view.records("edges", Edge, namespace=namespace)
+
+
+def edges_of(view: View, namespace: str, jobs: Sequence[JobRef]) -> list[Edge]:
+    """The edges of jobs that depend on others."""
+    if not jobs:
+        return []
+    return view.records("edges_of", Edge, namespace=namespace, jobs=[(one.app, one.job) for one in jobs])

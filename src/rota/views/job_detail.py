@@ -1,4 +1,4 @@
-"""A job in full: what was defined, and how it stands, by its newest executions."""
+"""A job: what was defined, and how it stands, by its newest executions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import trigger_words
+from rota.domain import parameter_schema, trigger_words
+from rota.domain.dependency import JobRef, label
 from rota.domain.instant import moment
 from rota.domain.job import Definition
 from rota.domain.schedule import decode as decode_spec
 from rota.domain.status import TERMINAL, Status
 from rota.executors import kinds
 from rota.store import definition_reader as reader
-from rota.store import notes
+from rota.store import dependencies, notes
 from rota.store.definition_reader import JobRow, RecentExecution, ScheduleOfJob
 from rota.store.port import View
 from rota.views import progress
@@ -78,6 +79,8 @@ class JobState(Shape, frozen=True, kw_only=True):
     updated_at: datetime
     template: MadeOf | None
     """The template that it is made of; null if there is none."""
+    met: dict[str, str]
+    """The ends that count for its next start: by the name of a job that it depends on, the execution that ended so."""
 
 
 class LastOutcome(Shape, frozen=True):
@@ -128,11 +131,15 @@ class Job(JobState, frozen=True, kw_only=True):
     total_timeout: float | None = None
     start_within: float | None = None
     progress_timeout: float | None = None
+    time_slice: float | None = None
+    """How many seconds an attempt may run before it returns to the queue at its next checkpoint; only of code."""
     pool: str = "default"
     requires: list[str] = msgspec.field(default_factory=list)
     resources: dict[str, float] = msgspec.field(default_factory=dict)
     breakers: list[str] = msgspec.field(default_factory=list)
     affinity: str | None = None
+    affinity_wait: float | None = None
+    """For how many seconds an execution waits for the worker that it prefers; null without affinity."""
     pause_after: int | None = None
     tags: list[str] = msgspec.field(default_factory=list)
     description: str = ""
@@ -197,6 +204,7 @@ def of_code(app: str, about: Definition, dependencies: list[Any]) -> dict[str, A
             shown["function"] = {"app": app, "name": about.name}
     on = about.on
     return shown | {
+        "parameters": parameter_schema.schema(about.parameters) if about.parameters else None,
         "on": None if on is None else {"event": on.names, "where": on.where, "debounce": on.debounce_s},
         "dependencies": dependencies,
         "queue": about.queue,
@@ -227,8 +235,10 @@ class _Found:
         self.schedules: dict[tuple[str, str], list[ScheduleOfJob]] = {}
         for one in reader.schedules(view, namespace, [row.name for row in rows if row.deleted_at is None]):
             self.schedules.setdefault((one.app, one.job), []).append(one)
+        self.met = _met(view, namespace, rows)
 
     def members(self, row: JobRow) -> dict[str, Any]:
+        defined = row.about
         executions = [self.recent_executions[id] for id in self.newest[row.id] if id in self.recent_executions]
         own = [] if row.deleted_at is not None else self.schedules.get((row.app, row.name), [])
         ticks = [one.next_at for one in own if one.next_at is not None and one.paused_at is None]
@@ -251,6 +261,9 @@ class _Found:
             "created_by": row.created_by,
             "updated_at": moment(row.made_at if row.updated_at is None else row.updated_at),
             "template": None if row.template is None else made_of(row.template),
+            "met": self.met.get(row.id, {}),
+            "time_slice": defined.slice_s,
+            "affinity_wait": defined.needs.affinity_wait_s if defined.needs.affinity else None,
         }
 
     def _progress(self, about: RecentExecution) -> int | None:
@@ -262,6 +275,16 @@ class _Found:
 
 def _found(view: View, namespace: str, rows: Sequence[JobRow]) -> _Found:
     return _Found(view, namespace, rows)
+
+
+def _met(view: View, namespace: str, rows: Sequence[JobRow]) -> dict[str, dict[str, str]]:
+    """By the id of a job: the executions whose ends count for its next start, by the names of their jobs."""
+    of = {JobRef(row.app, row.name): row.id for row in rows if row.deleted_at is None and row.about.depends_on}
+    found: dict[str, dict[str, str]] = {}
+    for edge in dependencies.edges_of(view, namespace, list(of)):
+        if edge.met is not None:
+            found.setdefault(of[edge.dependent], {})[label(edge.ref, edge.app)] = edge.met
+    return found
 
 
 def job_status(

@@ -8,6 +8,11 @@ SELECT EXISTS (SELECT 1 FROM hand WHERE waits_for IS NOT NULL),
 SELECT namespace, app, job, upstream_app, upstream, outcome, met FROM dependency
 WHERE namespace = :namespace ORDER BY app, job, upstream_app, upstream
 
+-- name: edges_of
+SELECT d.namespace, d.app, d.job, d.upstream_app, d.upstream, d.outcome, d.met
+FROM EACH(:jobs, app text, job text) e
+CROSS JOIN dependency d ON d.namespace = :namespace AND d.app = e.app AND d.job = e.job
+
 -- name: ended_jobs
 -- Without steps of runs. With bounds, so that PostgreSQL opens only the partitions that may contain the ids.
 SELECT id, namespace, app, job FROM execution
