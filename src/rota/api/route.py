@@ -1,11 +1,18 @@
-"""The form of a route. Dispatch, OpenAPI, the page of the docs and the test of all permissions come from the table."""
+"""The form of a route, and how a handler declares it.
+
+Dispatch, OpenAPI, the page of the docs and the test of all permissions come from the table of routes.
+"""
 
 from __future__ import annotations
 
+import inspect
+import operator
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
@@ -46,6 +53,7 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
 Handler = Callable[..., Awaitable["Answer"]]
 """Called with the call, the query, and the body if the route has one."""
+H = TypeVar("H", bound=Handler)
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +80,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     line: Any = None
     """The type of one line of an answer that may be NDJSON."""
     codes: tuple[str, ...] = ()
-    """The codes of problems that only this route has."""
+    """The codes of problems that do not follow from the rest of the entry (`openapi_answers.problems` adds those)."""
     example: Any = None
     """A body that works."""
     answer_example: Any = None
@@ -94,6 +102,38 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_write(self) -> bool:
         return self.method not in ("GET", "HEAD")
+
+
+DECLARED: list[Route] = []
+"""The routes of the modules that have been imported; `api/routes.py` imports all of them."""
+
+
+def route(what: str, needs: Scope | Access, **about: Any) -> Callable[[H], H]:
+    """Enters the handler below it in the table, as `entry` describes it."""
+
+    def declare(handler: H) -> H:
+        DECLARED.append(entry(handler, what, needs, **about))
+        return handler
+
+    return declare
+
+
+def entry(handler: Handler, what: str, needs: Scope | Access, **about: Any) -> Route:
+    """`what` is the method and the path. The types of the query and of the body are the handler's annotations, a body
+    `| None` is optional, and the first paragraph of the docstring is the summary. `about` has other members of `Route`,
+    and a `body` where the annotation cannot say it."""
+    method, path = what.split(" ")
+    _, query, *bodies = inspect.signature(handler, eval_str=True).parameters.values()
+    if bodies:
+        kinds = get_args(bodies[0].annotation)
+        is_optional = NoneType in kinds
+        given = reduce(operator.or_, [one for one in kinds if one is not NoneType]) if is_optional else None
+        about = {"body": given or bodies[0].annotation, "is_body_optional": is_optional, **about}
+    summary = " ".join((inspect.getdoc(handler) or "").partition("\n\n")[0].split())
+    assert summary, f"{what}: the docstring of its handler is missing"
+    return Route(
+        method=method, path=path, needs=needs, handler=handler, summary=summary, query=query.annotation, **about
+    )
 
 
 class Table:

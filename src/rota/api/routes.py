@@ -1,92 +1,18 @@
-"""The table of all routes. A route that is not here is not served."""
+"""The table of all routes: what the modules in `api/resources/` declare with `route`, in the order of their names."""
 
 from __future__ import annotations
 
-from rota.api.resources import (
-    actions,
-    approvals,
-    audit,
-    breakers,
-    calendars,
-    changes,
-    counts,
-    dashboard,
-    enqueue,
-    errors,
-    events,
-    execution_actions,
-    executions,
-    histogram,
-    hooks,
-    inbound,
-    job_actions,
-    job_versions,
-    jobs,
-    lineage,
-    load,
-    logs,
-    namespaces,
-    overview,
-    pages,
-    queues,
-    runs,
-    schedules,
-    session,
-    statistics,
-    stream,
-    system,
-    templates,
-    tick_range,
-    ticks,
-    tokens,
-    workers,
-    workflow_actions,
-    workflows,
-)
-from rota.api.route import Route, Table
+from importlib import import_module
+from pkgutil import iter_modules
 
-ROUTES: list[Route] = [
-    *actions.ROUTES,
-    *approvals.ROUTES,
-    *audit.ROUTES,
-    *breakers.ROUTES,
-    *calendars.ROUTES,
-    *changes.ROUTES,
-    *counts.ROUTES,
-    *dashboard.ROUTES,
-    *enqueue.ROUTES,
-    *errors.ROUTES,
-    *events.ROUTES,
-    *execution_actions.ROUTES,
-    *executions.ROUTES,
-    *histogram.ROUTES,
-    *hooks.ROUTES,
-    *inbound.ROUTES,
-    *job_actions.ROUTES,
-    *job_versions.ROUTES,
-    *jobs.ROUTES,
-    *lineage.ROUTES,
-    *load.ROUTES,
-    *logs.ROUTES,
-    *namespaces.ROUTES,
-    *overview.ROUTES,
-    *pages.ROUTES,
-    *queues.ROUTES,
-    *runs.ROUTES,
-    *schedules.ROUTES,
-    *session.ROUTES,
-    *statistics.ROUTES,
-    *stream.ROUTES,
-    *system.ROUTES,
-    *templates.ROUTES,
-    *tick_range.ROUTES,
-    *ticks.ROUTES,
-    *tokens.ROUTES,
-    *workers.ROUTES,
-    *workflow_actions.ROUTES,
-    *workflows.ROUTES,
-]
+from rota.api import resources
+from rota.api.resources.dashboard import UNKNOWN
+from rota.api.route import DECLARED, Route, Table
+
+for _found in iter_modules(resources.__path__):
+    import_module(f"{resources.__name__}.{_found.name}")
+ROUTES: list[Route] = sorted(DECLARED, key=lambda route: route.handler.__module__)
 
 
 def table() -> Table:
-    return Table(ROUTES, dashboard.UNKNOWN)
+    return Table(ROUTES, UNKNOWN)

@@ -16,7 +16,7 @@ from rota.api.problem import Flaw, Problem
 from rota.api.query import Page, moment
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.runs import STATUSES as RUN_STATUSES
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.api.waiting import wait_s
 from rota.domain import action as rules
 from rota.domain import rank
@@ -37,7 +37,9 @@ from rota.views.action import Action
 
 STARTING = ("replay", "retry", "backfill")
 """Actions that start executions."""
+
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
 prepare(Moment)
 
 
@@ -85,7 +87,20 @@ class Changed(msgspec.Struct, frozen=True):
     changed: bool
 
 
+_EXAMPLE = {"action": "replay", "on": "executions", "filter": {"dead": True, "job": "charge"}, "atMost": 5000}
+
+
+@route(
+    "POST /actions",
+    Scope.OPERATE,
+    answer=Action,
+    status=202,
+    also={200: Results},
+    codes=("empty_filter", "too_many", *quotas.CODES),
+    example=_EXAMPLE,
+)
 async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
+    """Acts on many things: on ids at once, on what a filter finds in the background."""
     request = _request(call, body)
     if body.action in STARTING:
         named.check_is_unlimited(call)
@@ -123,7 +138,9 @@ async def _work(call: Call) -> None:
         return  # The upkeep of workers repeats it.
 
 
+@route("GET /actions", Scope.READ, answer=listing.of(Action))
 async def list_actions(call: Call, page: Page) -> Answer:
+    """Actions on many things, newest first."""
     at = listing.position(call, page)
     is_ascending = (page.order == "asc") != at.is_back
     after = at.key[0] if at.key else None
@@ -132,7 +149,9 @@ async def list_actions(call: Call, page: Page) -> Answer:
     return listing.page(call, page, Action, found, lambda one: [one.action_id], has_more=len(rows) > page.limit)
 
 
+@route("GET /actions/{action}", Scope.READ, answer=Action)
 async def get(call: Call, asked: WaitQuery) -> Answer:
+    """How far an action is. With `wait`, its end."""
     until = call.services.clock.monotonic() + (wait_s(asked.wait) or 0.0)
     while True:
         row = await call.read(action_reader.action, call.namespace, call.path["action"])
@@ -145,7 +164,9 @@ async def get(call: Call, asked: WaitQuery) -> Answer:
         await call.check_token()
 
 
+@route("POST /actions/{action}/cancel", Scope.OPERATE, answer=Changed)
 async def cancel(call: Call, asked: NoQuery) -> Answer:
+    """Stops an action before its next chunk."""
     answer = await call.act(
         lambda tx, changed: shown(Changed(changed)), ops.cancel, call.namespace, call.path["action"], call.actor
     )
@@ -191,9 +212,12 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "jobs": {"name": "name", "app": "app", "state": "state", "origin": "origin", "queue": "queue", "tag": "tag"},
 }  # fmt: skip
 """The members of a filter: the parameters of the list, and their names in Python."""
+
 _TIMES = {"created_from", "created_to", "since", "until"}
+
 _ONE = {"executions": {"error", "dead"}, "jobs": {"name"}}
 """Members that are one value; the others of these targets may be a list."""
+
 _CHOICES: dict[tuple[str, str], Collection[str]] = {
     ("executions", "status"): list(Status),
     ("runs", "status"): RUN_STATUSES,
@@ -284,49 +308,3 @@ def _bad(place: str, words: str) -> Problem:
 
 def _flaw(code: str, place: str) -> Flaw:
     return Flaw(code, f"{place} is missing", pointer=f"/{place}")
-
-
-_EXAMPLE = {"action": "replay", "on": "executions", "filter": {"dead": True, "job": "charge"}, "atMost": 5000}
-ROUTES = [
-    Route(
-        method="POST",
-        path="/actions",
-        needs=Scope.OPERATE,
-        handler=create,
-        summary="Acts on many things: on ids at once, on what a filter finds in the background.",
-        query=ActionQuery,
-        body=ActionIn,
-        answer=Action,
-        status=202,
-        also={200: Results},
-        codes=("empty_filter", "too_many", "unknown_field", "missing_field", *quotas.CODES),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/actions",
-        needs=Scope.READ,
-        handler=list_actions,
-        summary="Actions on many things, newest first.",
-        query=Page,
-        answer=listing.of(Action),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/actions/{action}",
-        needs=Scope.READ,
-        handler=get,
-        summary="How far an action is. With `wait`, its end.",
-        query=WaitQuery,
-        answer=Action,
-    ),
-    Route(
-        method="POST",
-        path="/actions/{action}/cancel",
-        needs=Scope.OPERATE,
-        handler=cancel,
-        summary="Stops an action before its next chunk.",
-        answer=Changed,
-    ),
-]

@@ -11,7 +11,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Problem, bad_parameter
 from rota.api.query import Page
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain import access
 from rota.domain.access import Grant, Scope
 from rota.domain.instant import rfc3339
@@ -37,7 +37,12 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     note: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
+_ANSWER_CODES = ("already_decided", "not_asked", "conflict")
+
+
+@route("GET /approvals", Scope.READ, answer=listing.of(Approval))
 async def approvals(call: Call, query: ApprovalQuery) -> Answer:
+    """Approvals, open and decided ones, newest first."""
     if query.run is not None and not is_id(query.run):
         words = "run: it must be the id of a run"
         raise bad_parameter("run", words)
@@ -63,11 +68,27 @@ async def approvals(call: Call, query: ApprovalQuery) -> Answer:
     )
 
 
+@route(
+    "POST /approvals/{approval}/approve",
+    Scope.OPERATE,
+    answer=Approval,
+    example={"note": "checked on staging"},
+    codes=_ANSWER_CODES,
+)
 async def approve(call: Call, query: NoQuery, body: Given | None) -> Answer:
+    """Approves. The first answer wins."""
     return await _answer(call, body, approved=True)
 
 
+@route(
+    "POST /approvals/{approval}/reject",
+    Scope.OPERATE,
+    answer=Approval,
+    example={"note": "not before Monday"},
+    codes=_ANSWER_CODES,
+)
 async def reject(call: Call, query: NoQuery, body: Given | None) -> Answer:
+    """Rejects. The first answer wins."""
     return await _answer(call, body, approved=False)
 
 
@@ -98,42 +119,3 @@ def names_of(grant: Grant) -> frozenset[str] | None:
         return None
     role = () if grant.role is None else (grant.role.value,)
     return frozenset({grant.actor, grant.actor.partition(":")[2], *role, *grant.groups})
-
-
-_ANSWER_CODES = ("already_decided", "not_asked", "conflict")
-ROUTES = [
-    Route(
-        method="GET",
-        path="/approvals",
-        needs=Scope.READ,
-        handler=approvals,
-        query=ApprovalQuery,
-        summary="Approvals, open and decided ones, newest first.",
-        answer=listing.of(Approval),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/approvals/{approval}/approve",
-        needs=Scope.OPERATE,
-        handler=approve,
-        body=Given,
-        is_body_optional=True,
-        summary="Approves. The first answer wins.",
-        answer=Approval,
-        example={"note": "checked on staging"},
-        codes=_ANSWER_CODES,
-    ),
-    Route(
-        method="POST",
-        path="/approvals/{approval}/reject",
-        needs=Scope.OPERATE,
-        handler=reject,
-        body=Given,
-        is_body_optional=True,
-        summary="Rejects. The first answer wins.",
-        answer=Approval,
-        example={"note": "not before Monday"},
-        codes=_ANSWER_CODES,
-    ),
-]

@@ -8,7 +8,7 @@ from rota.api import listing
 from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
 from rota.store.audit_reader import LAST, AuditFilter
@@ -27,7 +27,9 @@ class AuditQuery(Page, frozen=True, kw_only=True, rename={"from_": "from"}):
     to: datetime | None = None
 
 
+@route("GET /audit", Scope.ADMIN, answer=listing.of(AuditEntry))
 async def list_entries(call: Call, query: AuditQuery) -> Answer:
+    """Who changed what, newest first."""
     at = listing.position(call, query)
     wanted = AuditFilter(
         actor=query.actor,
@@ -41,17 +43,3 @@ async def list_entries(call: Call, query: AuditQuery) -> Answer:
     )
     found = await call.read(views.entries, call.namespace, wanted)
     return listing.page(call, query, AuditEntry, found.items, lambda one: [one.audit_id], has_more=found.has_more)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/audit",
-        needs=Scope.ADMIN,
-        handler=list_entries,
-        summary="Who changed what, newest first.",
-        query=AuditQuery,
-        answer=listing.of(AuditEntry),
-        codes=("bad_cursor",),
-    )
-]

@@ -9,7 +9,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.dry_run import Dry, would
 from rota.api.named import NamedPage
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.ops import breakers as ops
 from rota.store.port import Tx, View
@@ -17,16 +17,23 @@ from rota.views import breaker as views
 from rota.views.breaker import Breaker, BreakerChanged
 
 
+@route("GET /breakers", Scope.READ, answer=listing.of(Breaker))
 async def list_breakers(call: Call, query: NamedPage) -> Answer:
+    """Circuit breakers that jobs rely on or that have seen a failure, in the order of their names."""
     found = await call.read(views.known_breakers, call.namespace)
     return listing.of_all(call, query, Breaker, found, lambda one: [one.name])
 
 
+@route("GET /breakers/{breaker}", Scope.READ, answer=Breaker)
 async def get(call: Call, query: NoQuery) -> Answer:
+    """One circuit breaker."""
     return shown(await call.read(_find, call.namespace, call.path["breaker"]))
 
 
+@route("POST /breakers/{breaker}/close", Scope.OPERATE, answer=BreakerChanged)
 async def close(call: Call, query: Dry) -> Answer:
+    """Lets executions of all jobs that rely on the breaker start again."""
+
     def act(tx: Tx) -> bool:
         known = _find(tx, call.namespace, call.path["breaker"])
         has_failed = known.state == "open" or known.failures > 0
@@ -35,7 +42,10 @@ async def close(call: Call, query: Dry) -> Answer:
     return await call.act(lambda tx, is_changed: _changed(call, tx, is_changed), act)
 
 
+@route("POST /breakers/{breaker}/open", Scope.OPERATE, answer=BreakerChanged)
 async def open_by_hand(call: Call, query: Dry) -> Answer:
+    """Starts no execution that relies on the breaker, not even a probe, until it is closed by hand."""
+
     def act(tx: Tx) -> bool:
         known = _find(tx, call.namespace, call.path["breaker"])
         return ops.open_by_hand(tx, call.namespace, known.name, call.actor)
@@ -54,43 +64,3 @@ def _changed(call: Call, tx: Tx, is_changed: bool) -> Answer:
     now = _find(tx, call.namespace, call.path["breaker"])
     value = BreakerChanged(**msgspec.structs.asdict(now), changed=is_changed)
     return would(value) if call.is_dry_run else shown(value)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/breakers",
-        needs=Scope.READ,
-        handler=list_breakers,
-        summary="Circuit breakers that jobs rely on or that have seen a failure, in the order of their names.",
-        query=NamedPage,
-        answer=listing.of(Breaker),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/breakers/{breaker}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One circuit breaker.",
-        answer=Breaker,
-    ),
-    Route(
-        method="POST",
-        path="/breakers/{breaker}/close",
-        needs=Scope.OPERATE,
-        handler=close,
-        summary="Lets executions of all jobs that rely on the breaker start again.",
-        query=Dry,
-        answer=BreakerChanged,
-    ),
-    Route(
-        method="POST",
-        path="/breakers/{breaker}/open",
-        needs=Scope.OPERATE,
-        handler=open_by_hand,
-        summary="Starts no execution that relies on the breaker, not even a probe, until it is closed by hand.",
-        query=Dry,
-        answer=BreakerChanged,
-    ),
-]

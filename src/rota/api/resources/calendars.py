@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.dry_run import Dry
 from rota.api.named import NamedPage
 from rota.api.problem import Flaw, Problem
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
 from rota.ops import calendars as ops
@@ -31,19 +31,31 @@ class CalendarBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     days: Annotated[list[str], msgspec.Meta(max_length=ops.MOST_DAYS)]
 
 
+@route("GET /calendars", Scope.READ, answer=listing.of(CalendarInfo))
 async def list_calendars(call: Call, query: NamedPage) -> Answer:
+    """Calendars in the order of their names."""
     found = await call.read(views.calendars, call.namespace)
     return listing.of_all(call, query, CalendarInfo, found, lambda one: [one.name])
 
 
+@route("GET /calendars/{calendar}", Scope.READ, answer=Calendar)
 async def get(call: Call, query: NoQuery) -> Answer:
+    """One calendar with its dates."""
     row = await call.read(calendar_reader.calendar, call.namespace, call.path["calendar"])
     if row is None:
         raise problem.not_found()
     return revision.not_modified(call.headers, row.revision) or _answer(row)
 
 
+@route(
+    "PUT /calendars/{calendar}",
+    Scope.DEFINE,
+    answer=Calendar,
+    codes=("precondition_failed",),
+    example={"days": ["2026-12-24", "2026-12-25"]},
+)
 async def put(call: Call, query: Dry, body: CalendarBody) -> Answer:
+    """Makes a calendar, or replaces its dates."""
     name = named.new_name(call.path["calendar"], "a calendar's name")
     conditions = revision.conditions(call.headers)
 
@@ -68,7 +80,9 @@ async def put(call: Call, query: Dry, body: CalendarBody) -> Answer:
     return await call.act(show, act)
 
 
+@route("DELETE /calendars/{calendar}", Scope.DEFINE, status=204, codes=("in_use", "precondition_failed"))
 async def remove(call: Call, query: Dry) -> Answer:
+    """Removes a calendar that no schedule uses."""
     name, conditions = call.path["calendar"], revision.conditions(call.headers)
 
     def act(tx: Tx) -> None:
@@ -97,47 +111,3 @@ def _answer(row: CalendarRow) -> Answer:
 
 def _created(row: CalendarRow) -> Answer:
     return created(views.of_row(row), f"/api/v1/calendars/{row.name}", headers=revision.header(row.revision))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/calendars",
-        needs=Scope.READ,
-        handler=list_calendars,
-        summary="Calendars in the order of their names.",
-        query=NamedPage,
-        answer=listing.of(CalendarInfo),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/calendars/{calendar}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One calendar with its dates.",
-        answer=Calendar,
-    ),
-    Route(
-        method="PUT",
-        path="/calendars/{calendar}",
-        needs=Scope.DEFINE,
-        handler=put,
-        summary="Makes a calendar, or replaces its dates.",
-        query=Dry,
-        body=CalendarBody,
-        answer=Calendar,
-        codes=("precondition_failed", "bad_header", "unknown_field", "missing_field"),
-        example={"days": ["2026-12-24", "2026-12-25"]},
-    ),
-    Route(
-        method="DELETE",
-        path="/calendars/{calendar}",
-        needs=Scope.DEFINE,
-        handler=remove,
-        summary="Removes a calendar that no schedule uses.",
-        query=Dry,
-        status=204,
-        codes=("in_use", "precondition_failed", "bad_header"),
-    ),
-]

@@ -11,7 +11,7 @@ from rota.api import cursor, listing
 from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.change import Kind
 from rota.domain.instant import MICROSECONDS, instant
@@ -20,6 +20,7 @@ from rota.views import change as views
 from rota.views.change import Change
 
 USUAL = 3600 * MICROSECONDS
+
 DIGITS = 20
 
 
@@ -31,7 +32,29 @@ class ChangesQuery(Page, frozen=True, kw_only=True, rename={"from_": "from"}):
     kind: Annotated[tuple[Kind, ...], msgspec.Meta(description="Repeated: any of these.")] = ()
 
 
+@route(
+    "GET /changes",
+    Scope.READ,
+    answer=listing.of(Change),
+    answer_example={
+        "items": [
+            {
+                "changeId": "a17",
+                "at": "2026-01-31T08:00:00Z",
+                "kind": "pause",
+                "action": "queue.pause",
+                "subject": {"kind": "queue", "id": "mail", "name": "mail", "app": None},
+                "text": "queue mail paused",
+                "actor": "oncall",
+                "note": "the provider is down",
+            }
+        ],
+        "nextCursor": None,
+        "previousCursor": None,
+    },
+)
 async def list_changes(call: Call, query: ChangesQuery) -> Answer:
+    """What was changed, newest first: versions, pauses, drains, workers that came and went, settings."""
     at = listing.position(call, query, _is_key)
 
     def read(view: View) -> list[Change]:
@@ -53,33 +76,3 @@ def _is_key(key: list[str]) -> bool:
     if len(key) != 2 or len(key[0]) != DIGITS or not key[0].isdecimal():
         raise cursor.refused()
     return True
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/changes",
-        needs=Scope.READ,
-        handler=list_changes,
-        summary="What was changed, newest first: versions, pauses, drains, workers that came and went, settings.",
-        query=ChangesQuery,
-        answer=listing.of(Change),
-        codes=("bad_cursor",),
-        answer_example={
-            "items": [
-                {
-                    "changeId": "a17",
-                    "at": "2026-01-31T08:00:00Z",
-                    "kind": "pause",
-                    "action": "queue.pause",
-                    "subject": {"kind": "queue", "id": "mail", "name": "mail", "app": None},
-                    "text": "queue mail paused",
-                    "actor": "oncall",
-                    "note": "the provider is down",
-                }
-            ],
-            "nextCursor": None,
-            "previousCursor": None,
-        },
-    )
-]

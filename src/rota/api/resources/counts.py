@@ -10,7 +10,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, instant, wanted
 from rota.api.problem import bad_parameter
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.views import count, search
 from rota.views.count import By, Counted, Counts
@@ -35,7 +35,9 @@ class SearchQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The start of an id, or a part of a name."""
 
 
+@route("GET /counts", Scope.READ, is_heavy=True, answer=Counts)
 async def counts(call: Call, query: CountsQuery) -> Answer:
+    """How many executions, runs or events there are, up to 10,000."""
     if query.of is Counted.EVENTS:
         return shown(await _events(call, query))
     _refuse(query, [one for one in ("name", "subject") if getattr(query, one) is not None])
@@ -45,7 +47,9 @@ async def counts(call: Call, query: CountsQuery) -> Answer:
     return shown(await call.read(counted, call.namespace, wanted(query), query.by))
 
 
+@route("GET /search", Scope.READ, is_heavy=True, answer=Hits)
 async def find(call: Call, query: SearchQuery) -> Answer:
+    """Executions by the start of their ids; jobs, workflows, queues, schedules and workers by their names."""
     return shown(await call.read(search.search, call.namespace, query.q))
 
 
@@ -63,29 +67,3 @@ async def _events(call: Call, query: CountsQuery) -> Counts:
 def _refuse(query: CountsQuery, names: list[str]) -> None:
     if names:
         raise bad_parameter(names[0], f"{names[0]} is no filter of {query.of}")
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/counts",
-        needs=Scope.READ,
-        handler=counts,
-        summary="How many executions, runs or events there are, up to 10,000.",
-        query=CountsQuery,
-        is_heavy=True,
-        answer=Counts,
-        codes=("unknown_parameter", "read_budget"),
-    ),
-    Route(
-        method="GET",
-        path="/search",
-        needs=Scope.READ,
-        handler=find,
-        summary="Executions by the start of their ids; jobs, workflows, queues, schedules and workers by their names.",
-        query=SearchQuery,
-        is_heavy=True,
-        answer=Hits,
-        codes=("unknown_parameter", "read_budget"),
-    ),
-]

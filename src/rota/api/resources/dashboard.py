@@ -10,6 +10,7 @@ import re
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 import msgspec
 
@@ -17,7 +18,7 @@ from rota.api import problem
 from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.resources.pages import HTML, SECURITY
-from rota.api.route import Access, Handler, NoQuery, Route
+from rota.api.route import Access, NoQuery, entry, route
 
 NONCE = "ROTA_NONCE"
 """What the build writes where the nonce of an answer belongs."""
@@ -51,6 +52,7 @@ _ADDRESSES = msgspec.json.Decoder(list[Address])
 
 
 async def page(call: Call, query: NoQuery) -> Answer:
+    """The dashboard."""
     found = _content("index.html")
     if found is None:
         return Answer(body=_MISSING.encode(), media=HTML, headers=SECURITY)
@@ -65,8 +67,12 @@ async def unknown(call: Call, query: NoQuery) -> Answer:
     return msgspec.structs.replace(await page(call, query), status=404)
 
 
+@route("GET /assets/{file}", Access.OPEN, base="", media=("text/html",))
 async def file(call: Call, query: NoQuery) -> Answer:
-    """The name of a file has a hash of its content, so a browser may keep it for good."""
+    """A file of the dashboard.
+
+    Its name has a hash of its content, so a browser may keep it for good.
+    """
     name = call.path["file"]
     content = _content(f"assets/{name}") if _FILE.fullmatch(name) else None
     if content is None:
@@ -101,29 +107,7 @@ def _content(name: str) -> bytes | None:
     return found.read_bytes() if found.is_file() else None
 
 
-def _route(path: str, handler: Handler = page) -> Route:
-    return Route(
-        method="GET",
-        path=path,
-        base="",
-        needs=Access.OPEN,
-        handler=handler,
-        summary="The dashboard.",
-        media=("text/html",),
-        is_page=True,
-    )
-
-
-UNKNOWN = _route("", unknown)
-ROUTES = [
-    *(_route(address.path) for address in addresses()),
-    Route(
-        method="GET",
-        path="/assets/{file}",
-        base="",
-        needs=Access.OPEN,
-        handler=file,
-        summary="A file of the dashboard.",
-        media=("text/html",),
-    ),
-]
+_PAGE: dict[str, Any] = {"base": "", "media": ("text/html",), "is_page": True}
+UNKNOWN = entry(unknown, "GET ", Access.OPEN, **_PAGE)
+for _address in addresses():
+    route(f"GET {_address.path}", Access.OPEN, **_PAGE)(page)

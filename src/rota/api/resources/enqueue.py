@@ -15,7 +15,7 @@ from rota.api.ingest import Ingest, Order, decoded, request_of
 from rota.api.line_answers import LineAnswer
 from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.quotas import Admitted
-from rota.api.route import BASE, Route
+from rota.api.route import BASE, route
 from rota.api.waiting import Waits, wait_s
 from rota.domain.access import Scope
 from rota.ops import enqueue as ops
@@ -38,7 +38,32 @@ class EnqueueQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     dry_run: bool = False
 
 
+@route(
+    "POST /executions",
+    Scope.ENQUEUE,
+    body=Enqueue | list[Enqueue],
+    raw_body=(JSON, NDJSON),
+    answer=(Enqueued, EnqueuedMany, ExecutionDetail),
+    status=201,
+    also={200: (Enqueued, ExecutionDetail, dict[str, Any])},
+    media=(JSON, NDJSON),
+    line=LineAnswer,
+    codes=(
+        "unknown_job",
+        "ambiguous_name",
+        "bad_arguments",
+        "forbidden_address",
+        "key_conflict",
+        "not_unique",
+        "clock_skew",
+        "queue_full",
+        "namespace_full",
+        "quota_exceeded",
+    ),
+    example={"job": "send", "arguments": {"to": "a@b.c"}, "priority": "high"},
+)
 async def enqueue(call: Call, query: EnqueueQuery) -> Answer:
+    """Accepts one execution, an array of up to 1,000 (all or none), or a stream of NDJSON lines."""
     media = body.check_media(call.headers, (JSON, NDJSON))
     _check_query(query, media)
     ingest = call.services.part(Ingest)
@@ -187,38 +212,3 @@ def _check_query(query: EnqueueQuery, media: str) -> None:
 
 def _refused(parameter: str, words: str) -> Problem:
     return bad_parameter(parameter, words)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/executions",
-        needs=Scope.ENQUEUE,
-        handler=enqueue,
-        summary="Accepts one execution, an array of up to 1,000 (all or none), or a stream of NDJSON lines.",
-        query=EnqueueQuery,
-        body=Enqueue | list[Enqueue],
-        raw_body=(JSON, NDJSON),
-        answer=(Enqueued, EnqueuedMany, ExecutionDetail),
-        status=201,
-        also={200: (Enqueued, ExecutionDetail, dict[str, Any])},
-        media=(JSON, NDJSON),
-        line=LineAnswer,
-        codes=(
-            "unknown_job",
-            "ambiguous_name",
-            "bad_arguments",
-            "forbidden_address",
-            "key_conflict",
-            "key_reused",
-            "not_unique",
-            "request_in_progress",
-            "clock_skew",
-            "queue_full",
-            "namespace_full",
-            "quota_exceeded",
-            "commit_unknown",
-        ),
-        example={"job": "send", "arguments": {"to": "a@b.c"}, "priority": "high"},
-    )
-]

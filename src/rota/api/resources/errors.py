@@ -11,7 +11,7 @@ from rota.api import problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.query import Limit
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
 from rota.views import error_group as views
@@ -31,51 +31,24 @@ class ErrorsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     limit: Limit = 50
 
 
+@route("GET /errors", Scope.READ, is_heavy=True, answer=ErrorGroups)
 async def errors(call: Call, query: ErrorsQuery) -> Answer:
+    """Dead letters grouped by error, the largest groups first."""
     since = 0 if query.since is None else instant(query.since)
     wanted = Wanted(job=query.job, app=query.app, reason=query.reason, text=query.q, since=since)
     return shown(await call.read(views.groups, call.namespace, wanted, query.limit))
 
 
+@route("GET /errors/{fingerprint}", Scope.READ, is_heavy=True, answer=ErrorGroupDetail)
 async def error(call: Call, query: NoQuery) -> Answer:
+    """The dead letters with one error: since when, since which version, and the last success before."""
     found = await call.read(views.group, call.namespace, call.path["fingerprint"])
     if found is None:
         raise problem.not_found()
     return shown(found)
 
 
+@route("GET /executions/{execution}/similar", Scope.READ, answer=Similar)
 async def similar(call: Call, query: NoQuery) -> Answer:
+    """Other dead letters with the error of an execution."""
     return shown(await call.read(views.similar, call.namespace, call.path["execution"]))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/errors",
-        needs=Scope.READ,
-        handler=errors,
-        summary="Dead letters grouped by error, the largest groups first.",
-        query=ErrorsQuery,
-        is_heavy=True,
-        answer=ErrorGroups,
-        codes=("read_budget",),
-    ),
-    Route(
-        method="GET",
-        path="/errors/{fingerprint}",
-        needs=Scope.READ,
-        handler=error,
-        summary="The dead letters with one error: since when, since which version, and the last success before.",
-        is_heavy=True,
-        answer=ErrorGroupDetail,
-        codes=("read_budget",),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}/similar",
-        needs=Scope.READ,
-        handler=similar,
-        summary="Other dead letters with the error of an execution.",
-        answer=Similar,
-    ),
-]

@@ -18,7 +18,7 @@ from rota.api.line_answers import LineAnswer
 from rota.api.problem import Flaw, bad_parameter
 from rota.api.query import Page
 from rota.api.quotas import Admitted, QuotaKeeper
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.domain import event, payload, unique
 from rota.domain.access import Scope
 from rota.domain.decoding import prepare
@@ -38,6 +38,7 @@ from rota.views.shape import Shape
 
 MOST_LOOKED_AT = 20_000
 """How many rows a page looks at."""
+
 MOST_EVENTS = 1000
 
 
@@ -100,26 +101,9 @@ class EmitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     answer: Literal["ids"] | None = None
 
 
-async def emit_events(call: Call, query: EmitQuery) -> Answer:
-    named.check_is_unlimited(call)
-    media = bodies.check_media(call.headers, (JSON, NDJSON))
-    if media == NDJSON:
-        return await ndjson.ingest(call, EventLines(call), with_ids=query.answer == "ids")
-    if query.answer is not None:
-        words = f"answer=ids is for a body of {NDJSON}"
-        raise bad_parameter("answer", words)
-    data = await call.read_body(bodies.MOST_OF_MANY)
-    most = call.services.settings.max_payload_bytes + bodies.ROOM_BESIDE_PAYLOAD
-    is_many = data.lstrip()[:1] == b"["
-    if not is_many and len(data) > most:
-        raise bodies.too_large(most)
-    await bodies.check(data, MOST_EVENTS, most)
-    if is_many:
-        return await _emit_many(call, data)
-    return await _emit_one(call, data)
-
-
+@route("GET /events", Scope.READ, answer=listing.of(Event))
 async def events(call: Call, query: EventQuery) -> Answer:
+    """Events, newest first."""
     at = listing.position(call, query)
     is_ascending = (query.order == "asc") != at.is_back
     wanted = EventFilter(
@@ -139,11 +123,48 @@ async def events(call: Call, query: EventQuery) -> Answer:
     )
 
 
+@route(
+    "POST /events",
+    Scope.ENQUEUE,
+    body=EventIn | list[EventIn],
+    raw_body=(JSON, NDJSON),
+    answer=(Emitted, EmittedMany),
+    status=201,
+    also={200: Emitted},
+    media=(JSON, NDJSON),
+    line=LineAnswer,
+    example={"name": "order.paid", "subject": "A-17", "payload": {"total": 99.5}, "key": "A-17/paid"},
+    codes=("bad_arguments", "key_conflict"),
+)
+async def emit_events(call: Call, query: EmitQuery) -> Answer:
+    """Emits one event, an array of up to 1,000 (all or none), or a stream of NDJSON lines."""
+    named.check_is_unlimited(call)
+    media = bodies.check_media(call.headers, (JSON, NDJSON))
+    if media == NDJSON:
+        return await ndjson.ingest(call, EventLines(call), with_ids=query.answer == "ids")
+    if query.answer is not None:
+        words = f"answer=ids is for a body of {NDJSON}"
+        raise bad_parameter("answer", words)
+    data = await call.read_body(bodies.MOST_OF_MANY)
+    most = call.services.settings.max_payload_bytes + bodies.ROOM_BESIDE_PAYLOAD
+    is_many = data.lstrip()[:1] == b"["
+    if not is_many and len(data) > most:
+        raise bodies.too_large(most)
+    await bodies.check(data, MOST_EVENTS, most)
+    if is_many:
+        return await _emit_many(call, data)
+    return await _emit_one(call, data)
+
+
+@route("GET /events/{event}", Scope.READ, answer=EventDetail)
 async def one_event(call: Call, query: NoQuery) -> Answer:
+    """One event with its payload and what it has started."""
     return shown(await call.read(views.event, call.namespace, call.path["event"]))
 
 
+@route("POST /events/{event}/replay", Scope.OPERATE, answer=Replayed, also={201: Replayed}, example={"force": False})
 async def replay(call: Call, query: NoQuery, body: Replay | None) -> Answer:
+    """Gives an event to jobs that subscribe now and have not had it; with `force` to all, as a new event."""
     named.check_is_unlimited(call)
     id = call.path["event"]
     if body is not None and body.force:
@@ -269,54 +290,3 @@ async def _accept(call: Call, found: Sequence[Numbered]) -> list[Accepted]:
     if request is None:
         return await call.services.transact(emit, header(call), [one.emission for one in found])
     return await call.services.transact(emit_once, header(call), request, found)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/events",
-        needs=Scope.READ,
-        handler=events,
-        query=EventQuery,
-        summary="Events, newest first.",
-        answer=listing.of(Event),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/events",
-        needs=Scope.ENQUEUE,
-        handler=emit_events,
-        query=EmitQuery,
-        body=EventIn | list[EventIn],
-        raw_body=(JSON, NDJSON),
-        summary="Emits one event, an array of up to 1,000 (all or none), or a stream of NDJSON lines.",
-        answer=(Emitted, EmittedMany),
-        status=201,
-        also={200: Emitted},
-        media=(JSON, NDJSON),
-        line=LineAnswer,
-        example={"name": "order.paid", "subject": "A-17", "payload": {"total": 99.5}, "key": "A-17/paid"},
-        codes=("bad_arguments", "unknown_field", "missing_field", "key_conflict", "key_reused"),
-    ),
-    Route(
-        method="GET",
-        path="/events/{event}",
-        needs=Scope.READ,
-        handler=one_event,
-        summary="One event with its payload and what it has started.",
-        answer=EventDetail,
-    ),
-    Route(
-        method="POST",
-        path="/events/{event}/replay",
-        needs=Scope.OPERATE,
-        handler=replay,
-        body=Replay,
-        is_body_optional=True,
-        summary="Gives an event to jobs that subscribe now and have not had it; with `force` to all, as a new event.",
-        answer=Replayed,
-        also={201: Replayed},
-        example={"force": False},
-    ),
-]

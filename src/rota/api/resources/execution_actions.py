@@ -15,7 +15,7 @@ from rota.api.execution_filter import instant
 from rota.api.problem import Flaw, Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.executions import LAST_ATTEMPTS, check_owner, owner
-from rota.api.route import BASE, Access, NoQuery, Route
+from rota.api.route import BASE, Access, NoQuery, route
 from rota.domain import duration, job, names, payload
 from rota.domain import job_parameters as checks
 from rota.domain.access import Scope
@@ -32,10 +32,12 @@ from rota.views.execution import ExecutionDetail
 from rota.views.shape import Shape
 
 NOW = "now"
+
 Priority = Annotated[
     Annotated[int, msgspec.Meta(ge=LOWEST, le=HIGHEST)] | Literal["high", "normal", "low"],
     msgspec.Meta(description="A name, or a number from -100 to 100: the higher, the sooner."),
 ]
+
 LONGEST_NOTE = 1_000
 
 
@@ -79,7 +81,15 @@ class ExecutionChange(Shape, frozen=True):
     """How many executions below it were cancelled; null if this was not asked for."""
 
 
+@route(
+    "PATCH /executions/{execution}",
+    Scope.OPERATE,
+    answer=ExecutionDetail,
+    example={"priority": 10, "runAt": "now"},
+    codes=("not_pending", "conflict", "queue_full", "bad_definition"),
+)
 async def patch(call: Call, query: NoQuery, body: ExecutionPatch) -> Answer:
+    """Changes the priority, the time or the queue of an execution that has not started."""
     id = call.path["execution"]
     if body.queue is not None:
         names.check(body.queue, "a queue's name")
@@ -97,7 +107,15 @@ async def patch(call: Call, query: NoQuery, body: ExecutionPatch) -> Answer:
     return await call.act(show, op)
 
 
+@route(
+    "POST /executions/{execution}/cancel",
+    Access.OPERATE_OR_OWN,
+    answer=ExecutionChange,
+    example={"note": "wrong customer", "children": True},
+    codes=("conflict", "too_many"),
+)
 async def cancel(call: Call, query: NoQuery, body: CancelBody | None) -> Answer:
+    """Cancels an execution; one that runs is asked to stop."""
     id = call.path["execution"]
     given = body or CancelBody()
     own = owner(call)
@@ -112,7 +130,16 @@ async def cancel(call: Call, query: NoQuery, body: CancelBody | None) -> Answer:
     return await call.act(show, op)
 
 
+@route(
+    "POST /executions/{execution}/replay",
+    Scope.OPERATE,
+    answer=ExecutionDetail,
+    status=201,
+    example={"priority": 10},
+    codes=("not_ended", "conflict", "bad_arguments", "bad_definition", "queue_full", *quotas.CODES),
+)
 async def replay(call: Call, query: NoQuery, body: ReplayBody | None) -> Answer:
+    """Runs an ended execution again, as a new execution. Of a run, the steps that succeeded are kept."""
     id, given, new_id = call.path["execution"], body or ReplayBody(), call.services.ids.new()
     if given.queue is not None:
         names.check(given.queue, "a queue's name")
@@ -138,7 +165,9 @@ async def replay(call: Call, query: NoQuery, body: ReplayBody | None) -> Answer:
     return await call.act(show, op)
 
 
+@route("POST /executions/{execution}/discard", Scope.OPERATE, answer=ExecutionChange)
 async def discard(call: Call, query: NoQuery) -> Answer:
+    """Takes a failed execution off the dead letters. Its history stays."""
     id = call.path["execution"]
 
     def op(tx: Tx) -> tuple[Status, int]:
@@ -189,51 +218,3 @@ def _instant(text: str) -> int:
         words = f"/runAt: {text[:64]!r} is no time: write 2026-01-31T08:00:00Z with a zone, or now"
         raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/runAt")])
     return instant(at)
-
-
-ROUTES = [
-    Route(
-        method="PATCH",
-        path="/executions/{execution}",
-        needs=Scope.OPERATE,
-        handler=patch,
-        summary="Changes the priority, the time or the queue of an execution that has not started.",
-        body=ExecutionPatch,
-        answer=ExecutionDetail,
-        example={"priority": 10, "runAt": "now"},
-        codes=("not_pending", "conflict", "queue_full", "bad_definition"),
-    ),
-    Route(
-        method="POST",
-        path="/executions/{execution}/cancel",
-        needs=Access.OPERATE_OR_OWN,
-        handler=cancel,
-        summary="Cancels an execution; one that runs is asked to stop.",
-        body=CancelBody,
-        is_body_optional=True,
-        answer=ExecutionChange,
-        example={"note": "wrong customer", "children": True},
-        codes=("conflict", "too_many"),
-    ),
-    Route(
-        method="POST",
-        path="/executions/{execution}/replay",
-        needs=Scope.OPERATE,
-        handler=replay,
-        summary="Runs an ended execution again, as a new execution. Of a run, the steps that succeeded are kept.",
-        body=ReplayBody,
-        is_body_optional=True,
-        answer=ExecutionDetail,
-        status=201,
-        example={"priority": 10},
-        codes=("not_ended", "conflict", "bad_arguments", "bad_definition", "queue_full", *quotas.CODES),
-    ),
-    Route(
-        method="POST",
-        path="/executions/{execution}/discard",
-        needs=Scope.OPERATE,
-        handler=discard,
-        summary="Takes a failed execution off the dead letters. Its history stays.",
-        answer=ExecutionChange,
-    ),
-]

@@ -14,7 +14,7 @@ from rota.api.execution_filter import ExecutionFilter, wanted
 from rota.api.listing import Position
 from rota.api.problem import bad_parameter
 from rota.api.query import Limit, Page, Paged
-from rota.api.route import OF_OWN, Access, Route
+from rota.api.route import OF_OWN, Access, route
 from rota.api.waiting import Waits, wait_s
 from rota.domain.access import Scope
 from rota.domain.status import Status
@@ -30,11 +30,15 @@ from rota.views.execution_list import ENCODED, SUMMARY, ExecutionItem
 from rota.views.shape import Page as Items
 
 RANK = "rank"
+
 MOST_BYTES = 8 * 1024 * 1024
 """Of arguments, results and errors on one page."""
+
 LAST_ATTEMPTS = 10
+
 DIGITS = 18
 """A number with so many digits fits into the databases' integers."""
+
 Order = Annotated[
     str,
     msgspec.Meta(
@@ -67,20 +71,18 @@ class OneQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A duration of at most 60s: the answer comes at the end of the execution, or after this time."""
 
 
+@route("GET /executions", Scope.READ, is_heavy=True, answer=listing.of(ExecutionItem))
 async def executions(call: Call, query: ExecutionsQuery) -> Answer:
+    """Executions, newest first."""
     members = _members(query.fields)
     if query.order == RANK:
         return await _by_rank(call, query, members)
     return await _listed(call, query, wanted(query), members)
 
 
-async def children(call: Call, query: ChildrenQuery) -> Answer:
-    id = call.path["execution"]
-    below = Criteria(parent=(id,), status=query.status)
-    return await _listed(call, query, below, _members(query.fields), of=id)
-
-
+@route("GET /executions/{execution}", Access.READ_OR_OWN, answer=ExecutionDetail)
 async def execution_(call: Call, query: OneQuery) -> Answer:
+    """An execution with its last ten attempts, and why it is not running."""
     listing.names(ExecutionDetail, query.fields)
     id, seconds = call.path["execution"], wait_s(query.wait)
     if seconds:
@@ -93,7 +95,9 @@ async def execution_(call: Call, query: OneQuery) -> Answer:
     return shown(listing.only(found, ExecutionDetail, query.fields))
 
 
+@route("GET /executions/{execution}/attempts", Access.READ_OR_OWN, answer=listing.of(Attempt))
 async def attempts(call: Call, query: Page) -> Answer:
+    """The attempts of an execution that have ended, newest first."""
     at = listing.position(call, query, _is_fence)
     after = None if at.key is None else int(at.key[0])
     is_ascending = (query.order == "asc") != at.is_back
@@ -101,6 +105,14 @@ async def attempts(call: Call, query: Page) -> Answer:
         _attempts, call.namespace, call.path["execution"], owner(call), after, query.limit, is_ascending
     )
     return listing.page(call, query, Attempt, found.items, lambda one: [str(one.fence)], has_more=found.has_more)
+
+
+@route("GET /executions/{execution}/children", Scope.READ, answer=listing.of(ExecutionItem))
+async def children(call: Call, query: ChildrenQuery) -> Answer:
+    """The executions that an execution has enqueued, newest first."""
+    id = call.path["execution"]
+    below = Criteria(parent=(id,), status=query.status)
+    return await _listed(call, query, below, _members(query.fields), of=id)
 
 
 def owner(call: Call) -> str | None:
@@ -194,48 +206,3 @@ def _is_rank(key: list[str]) -> bool:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.removeprefix("-").isdigit() and len(text) <= DIGITS
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/executions",
-        needs=Scope.READ,
-        handler=executions,
-        summary="Executions, newest first.",
-        query=ExecutionsQuery,
-        is_heavy=True,
-        answer=listing.of(ExecutionItem),
-        codes=("bad_cursor", "unknown_parameter", "read_budget"),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}",
-        needs=Access.READ_OR_OWN,
-        handler=execution_,
-        summary="An execution with its last ten attempts, and why it is not running.",
-        query=OneQuery,
-        answer=ExecutionDetail,
-        codes=("unknown_parameter", "bad_parameter"),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}/attempts",
-        needs=Access.READ_OR_OWN,
-        handler=attempts,
-        summary="The attempts of an execution that have ended, newest first.",
-        query=Page,
-        answer=listing.of(Attempt),
-        codes=("bad_cursor", "unknown_parameter", "read_budget"),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}/children",
-        needs=Scope.READ,
-        handler=children,
-        summary="The executions that an execution has enqueued, newest first.",
-        query=ChildrenQuery,
-        answer=listing.of(ExecutionItem),
-        codes=("bad_cursor", "unknown_parameter", "read_budget"),
-    ),
-]

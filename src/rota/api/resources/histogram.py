@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, instant, wanted
 from rota.api.problem import bad_parameter
 from rota.api.resources.statistics import USUAL, step_s
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain import statistics
 from rota.domain.access import Scope
 from rota.domain.statistics import BadWindow
@@ -31,7 +31,9 @@ class HistogramQuery(ExecutionFilter, frozen=True, kw_only=True):
     step: Annotated[str | None, msgspec.Meta(description="As for /stats. Default: few bars.")] = None
 
 
+@route("GET /histogram", Scope.READ, is_heavy=True, answer=Histogram)
 async def histogram(call: Call, query: HistogramQuery) -> Answer:
+    """Executions over time by state: as they ended, or with more filters as they were made."""
     for name, other in (("created_from", "createdFrom"), ("created_to", "createdTo")):
         if getattr(query, name) is not None:
             raise bad_parameter(other, f"{other} is no filter here: use from and to")
@@ -46,18 +48,3 @@ def _read(view: View, namespace: str, query: HistogramQuery) -> Histogram:
     except BadWindow as bad:
         raise bad_parameter(bad.parameter, str(bad)) from None
     return views.histogram(view, namespace, wanted(query), window)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/histogram",
-        needs=Scope.READ,
-        handler=histogram,
-        summary="Executions over time by state: as they ended, or with more filters as they were made.",
-        query=HistogramQuery,
-        is_heavy=True,
-        answer=Histogram,
-        codes=("unknown_parameter", "read_budget"),
-    )
-]

@@ -11,7 +11,7 @@ from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.named import NamedPage
 from rota.api.problem import Problem
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.domain import duration
 from rota.domain import hook as rules
 from rota.domain.access import Scope
@@ -25,7 +25,9 @@ from rota.views import hook as views
 from rota.views.hook import Hook, NewHook
 
 DEFAULT_OVERLAP = "1h"
+
 Duration = Annotated[float | str, msgspec.Meta(description="A duration: seconds, or text such as 1h.")]
+
 Secret = Annotated[str, msgspec.Meta(description="The secret that the sender has chosen; without it one is made.")]
 
 
@@ -69,12 +71,19 @@ class RotateHook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The new secret that the sender has chosen; without it one is made."""
 
 
+_NEW = {"name": "github-pushes", "event": "github.push", "scheme": "github"}
+
+
+@route("GET /hooks", Scope.READ, answer=listing.of(Hook))
 async def hooks(call: Call, query: NamedPage) -> Answer:
+    """The hooks of the namespace, by name."""
     found = await call.read(views.hooks, call.namespace)
     return listing.of_all(call, query, Hook, found, lambda one: [one.name])
 
 
+@route("POST /hooks", Scope.DEFINE, answer=NewHook, status=201, example=_NEW, codes=("name_taken", "bad_definition"))
 async def create(call: Call, query: Dry, body: HookIn) -> Answer:
+    """Makes a hook. Its secret is in this answer and nowhere else."""
     wanted = HookToStore(
         name=body.name,
         event=body.event,
@@ -94,13 +103,23 @@ async def create(call: Call, query: Dry, body: HookIn) -> Answer:
     return await call.act(show, ops.make, call.namespace, call.services.ids.new(), key, secret, wanted, call.actor)
 
 
+@route("GET /hooks/{hook}", Scope.READ, answer=Hook)
 async def hook(call: Call, query: NoQuery) -> Answer:
+    """One hook, without its secret."""
     row = await call.read(hook_reader.hook, call.namespace, call.path["hook"])
     same = revision.not_modified(call.headers, row.revision)
     return same or shown(views.hook(row, call.services.clock.now()), headers=revision.header(row.revision))
 
 
+@route(
+    "PATCH /hooks/{hook}",
+    Scope.DEFINE,
+    answer=Hook,
+    example={"event": "github.release"},
+    codes=("name_taken", "bad_definition", "precondition_failed"),
+)
 async def change(call: Call, query: Dry, body: HookChange) -> Answer:
+    """Changes members of a hook. Its address and its secret stay."""
     conditions = revision.conditions(call.headers)
 
     def apply(tx: Tx) -> HookRow:
@@ -111,7 +130,9 @@ async def change(call: Call, query: Dry, body: HookChange) -> Answer:
     return await call.act(lambda tx, row: _shown(call, row, tx.now), apply)
 
 
+@route("DELETE /hooks/{hook}", Scope.DEFINE, status=204, codes=("precondition_failed",))
 async def delete(call: Call, query: Dry) -> Answer:
+    """Deletes a hook. Its address answers 404 at once."""
     conditions = revision.conditions(call.headers)
 
     def apply(tx: Tx) -> Hook:
@@ -123,7 +144,9 @@ async def delete(call: Call, query: Dry) -> Answer:
     return await call.act(lambda tx, gone: _would(gone) if call.is_dry_run else no_content(), apply)
 
 
+@route("POST /hooks/{hook}/rotate", Scope.DEFINE, answer=NewHook, example={"overlap": "1h"}, codes=("bad_definition",))
 async def rotate(call: Call, query: Dry, body: RotateHook | None) -> Answer:
+    """Gives a hook a new secret; the old one stays valid for `overlap`."""
     wanted = body or RotateHook()
     overlap_s = duration.seconds(wanted.overlap, "overlap")
     bits = call.services.clock.secret_bits(rules.SECRET_BITS)
@@ -162,74 +185,3 @@ def _shown(call: Call, row: HookRow, now: int) -> Answer:
 
 def _would(shape: Hook) -> Answer:
     return shown({"dryRun": True, "would": shape})
-
-
-_NEW = {"name": "github-pushes", "event": "github.push", "scheme": "github"}
-ROUTES = [
-    Route(
-        method="GET",
-        path="/hooks",
-        needs=Scope.READ,
-        handler=hooks,
-        query=NamedPage,
-        summary="The hooks of the namespace, by name.",
-        answer=listing.of(Hook),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/hooks",
-        needs=Scope.DEFINE,
-        handler=create,
-        query=Dry,
-        body=HookIn,
-        summary="Makes a hook. Its secret is in this answer and nowhere else.",
-        answer=NewHook,
-        status=201,
-        example=_NEW,
-        codes=("name_taken", "bad_definition", "unknown_field", "missing_field"),
-    ),
-    Route(
-        method="GET",
-        path="/hooks/{hook}",
-        needs=Scope.READ,
-        handler=hook,
-        summary="One hook, without its secret.",
-        answer=Hook,
-    ),
-    Route(
-        method="PATCH",
-        path="/hooks/{hook}",
-        needs=Scope.DEFINE,
-        handler=change,
-        query=Dry,
-        body=HookChange,
-        summary="Changes members of a hook. Its address and its secret stay.",
-        answer=Hook,
-        example={"event": "github.release"},
-        codes=("name_taken", "bad_definition", "precondition_failed"),
-    ),
-    Route(
-        method="DELETE",
-        path="/hooks/{hook}",
-        needs=Scope.DEFINE,
-        handler=delete,
-        query=Dry,
-        summary="Deletes a hook. Its address answers 404 at once.",
-        status=204,
-        codes=("precondition_failed",),
-    ),
-    Route(
-        method="POST",
-        path="/hooks/{hook}/rotate",
-        needs=Scope.DEFINE,
-        handler=rotate,
-        query=Dry,
-        body=RotateHook,
-        is_body_optional=True,
-        summary="Gives a hook a new secret; the old one stays valid for `overlap`.",
-        answer=NewHook,
-        example={"overlap": "1h"},
-        codes=("bad_definition",),
-    ),
-]

@@ -14,7 +14,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Problem
 from rota.api.quotas import QuotaKeeper
-from rota.api.route import Access, NoQuery, Route
+from rota.api.route import Access, NoQuery, route
 from rota.domain import hook, payload
 from rota.domain.hook import NoRequestId
 from rota.ops.events.emit import Emission, EmitHeader, emit
@@ -23,8 +23,11 @@ from rota.store.hook_reader import SecretRow
 from rota.views.shape import Shape
 
 FORM = "application/x-www-form-urlencoded"
+
 MOST_FIELDS = 1000
+
 _KEY = re.compile(rf"[0-9a-f]{{{hook.KEY_BITS // 4}}}", re.ASCII)
+
 _SAME = "hook"
 """The digest of every event of a hook: a repeated request is the same, even if the sender wrote its body anew."""
 
@@ -35,8 +38,19 @@ class Received(Shape, frozen=True):
     event_id: str
 
 
+@route(
+    "POST /in/{key}",
+    Access.OPEN,
+    raw_body=("application/json", FORM),
+    answer=Received,
+    status=202,
+    codes=("bad_signature", "bad_arguments"),
+)
 async def receive(call: Call, query: NoQuery) -> Answer:
-    """The signature is checked before anything in the body is looked at."""
+    """The address of a hook: a request with the right signature becomes an event.
+
+    The signature is checked before anything in the body is looked at.
+    """
     key = call.path["key"]
     row = await call.read(hook_reader.of_key, key) if _KEY.fullmatch(key) else None
     if row is None:
@@ -91,18 +105,3 @@ def _event_key(call: Call, row: SecretRow, value: Any) -> str | None:
         code = "bad_header" if row.dedupe_header is not None else "bad_field"
         raise Problem(code, str(error)) from None
     return None if id is None else f"in:{row.id}:{id}"
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/in/{key}",
-        needs=Access.OPEN,
-        handler=receive,
-        raw_body=("application/json", FORM),
-        summary="The address of a hook: a request with the right signature becomes an event.",
-        answer=Received,
-        status=202,
-        codes=("bad_signature", "bad_header", "bad_arguments"),
-    )
-]

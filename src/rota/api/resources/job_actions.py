@@ -17,7 +17,7 @@ from rota.api.job_body import JobBody
 from rota.api.job_requests import found, wanted, written
 from rota.api.problem import Flaw, Problem
 from rota.api.resources.enqueue import answer_one
-from rota.api.route import Route
+from rota.api.route import route
 from rota.api.target import target
 from rota.api.waiting import wait_s
 from rota.domain.access import Scope
@@ -79,7 +79,28 @@ class WouldTrigger(Shape, frozen=True):
     reason: str | None
 
 
+@route(
+    "POST /jobs/{job}/trigger",
+    Scope.ENQUEUE,
+    answer=(Enqueued, ExecutionDetail),
+    status=201,
+    also={200: (Enqueued, ExecutionDetail, dict[str, Any])},
+    codes=(
+        "deleted",
+        "ambiguous_name",
+        "bad_arguments",
+        "forbidden_address",
+        "key_conflict",
+        "not_unique",
+        "clock_skew",
+        "queue_full",
+        "namespace_full",
+        "quota_exceeded",
+    ),
+    example={"arguments": {}, "priority": "high"},
+)
 async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) -> Answer:
+    """Creates an execution of a job now. It waits while the job is paused."""
     row = await call.read(found, call, query.app)
     if is_reserved(row.app):
         raise problem.not_found()
@@ -100,14 +121,24 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
     return await call.act(show, enqueue.enqueue, order.header, [order.item])
 
 
+@route(
+    "POST /jobs/{job}/pause",
+    Scope.OPERATE,
+    answer=JobChange,
+    codes=("deleted", "ambiguous_name"),
+    example={"note": "the mail server is down"},
+)
 async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
+    """Starts no more executions of a job until it is resumed."""
     note = ((body or Note()).note or "")[:MOST_NOTE]
     return await _acted(
         call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
     )
 
 
+@route("POST /jobs/{job}/resume", Scope.OPERATE, answer=JobChange, codes=("deleted", "ambiguous_name"))
 async def resume(call: Call, query: ActionQuery) -> Answer:
+    """Starts executions of a paused job again."""
     return await _acted(
         call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor)
     )
@@ -132,7 +163,16 @@ async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], boo
     return await call.act(show, run)
 
 
+@route(
+    "POST /jobs/{job}/rollback",
+    Scope.DEFINE,
+    answer=JobInFull,
+    codes=("deleted", "ambiguous_name", "defined_in_code", "unknown_job", "cycle"),
+    example={"version": 1},
+)
 async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
+    """Puts the definition of an earlier version in force again."""
+
     def return_to(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
@@ -149,71 +189,3 @@ async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
         return job_definitions.change(tx, call.namespace, row, build, call.actor)
 
     return await written(call, return_to)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/jobs/{job}/trigger",
-        needs=Scope.ENQUEUE,
-        handler=trigger,
-        summary="Creates an execution of a job now. It waits while the job is paused.",
-        query=TriggerQuery,
-        body=EnqueueOptions,
-        is_body_optional=True,
-        answer=(Enqueued, ExecutionDetail),
-        status=201,
-        also={200: (Enqueued, ExecutionDetail, dict[str, Any])},
-        codes=(
-            "deleted",
-            "ambiguous_name",
-            "bad_arguments",
-            "forbidden_address",
-            "key_conflict",
-            "key_reused",
-            "not_unique",
-            "request_in_progress",
-            "clock_skew",
-            "queue_full",
-            "namespace_full",
-            "quota_exceeded",
-            "commit_unknown",
-        ),
-        example={"arguments": {}, "priority": "high"},
-    ),
-    Route(
-        method="POST",
-        path="/jobs/{job}/pause",
-        needs=Scope.OPERATE,
-        handler=pause,
-        summary="Starts no more executions of a job until it is resumed.",
-        query=ActionQuery,
-        body=Note,
-        is_body_optional=True,
-        answer=JobChange,
-        codes=("deleted", "ambiguous_name"),
-        example={"note": "the mail server is down"},
-    ),
-    Route(
-        method="POST",
-        path="/jobs/{job}/resume",
-        needs=Scope.OPERATE,
-        handler=resume,
-        summary="Starts executions of a paused job again.",
-        query=ActionQuery,
-        answer=JobChange,
-        codes=("deleted", "ambiguous_name"),
-    ),
-    Route(
-        method="POST",
-        path="/jobs/{job}/rollback",
-        needs=Scope.DEFINE,
-        handler=rollback,
-        summary="Puts the definition of an earlier version in force again.",
-        query=ActionQuery,
-        body=Rollback,
-        answer=JobInFull,
-        codes=("deleted", "ambiguous_name", "defined_in_code", "unknown_job", "cycle"),
-        example={"version": 1},
-    ),
-]

@@ -11,7 +11,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.job_requests import found
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow, VersionRow
@@ -42,7 +42,19 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     diff: int | None = None
 
 
+@route("GET /jobs/{job}/parameters", Scope.READ, answer=JobForm, codes=("ambiguous_name",))
+async def form(call: Call, query: JobQuery) -> Answer:
+    """The JSON schema of a job's parameters, and the arguments of its last execution, for a form."""
+
+    def read(view: View) -> JobForm:
+        return job_form.form(view, call.namespace, found(view, call, query.app))
+
+    return shown(await call.read(read))
+
+
+@route("GET /jobs/{job}/versions", Scope.READ, answer=listing.of(JobVersion), codes=("ambiguous_name",))
 async def list_versions(call: Call, query: VersionsQuery) -> Answer:
+    """The versions of a job, newest first."""
     at = listing.position(call, query)
     after = listing.number(at)
     is_up = (query.order == "asc") != at.is_back
@@ -60,18 +72,6 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     )
 
 
-async def get(call: Call, query: VersionQuery) -> Answer:
-    def read(view: View) -> Any:
-        row = found(view, call, query.app)
-        this = _version(view, call, row, call.path["version"])
-        if query.diff is None:
-            return views.version(row, this)
-        other = _version(view, call, row, str(query.diff))
-        return list(views.differences(views.definition(row, other), views.definition(row, this)))
-
-    return shown(await call.read(read))
-
-
 def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise problem.not_found()
@@ -82,42 +82,18 @@ def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
     return rows[0]
 
 
-async def form(call: Call, query: JobQuery) -> Answer:
-    def read(view: View) -> JobForm:
-        return job_form.form(view, call.namespace, found(view, call, query.app))
+@route(
+    "GET /jobs/{job}/versions/{version}", Scope.READ, answer=JobVersion | list[Difference], codes=("ambiguous_name",)
+)
+async def get(call: Call, query: VersionQuery) -> Answer:
+    """A version of a job; with diff, how it differs from another one."""
+
+    def read(view: View) -> Any:
+        row = found(view, call, query.app)
+        this = _version(view, call, row, call.path["version"])
+        if query.diff is None:
+            return views.version(row, this)
+        other = _version(view, call, row, str(query.diff))
+        return list(views.differences(views.definition(row, other), views.definition(row, this)))
 
     return shown(await call.read(read))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/jobs/{job}/parameters",
-        needs=Scope.READ,
-        handler=form,
-        summary="The JSON schema of a job's parameters, and the arguments of its last execution, for a form.",
-        query=JobQuery,
-        answer=JobForm,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="GET",
-        path="/jobs/{job}/versions",
-        needs=Scope.READ,
-        handler=list_versions,
-        summary="The versions of a job, newest first.",
-        query=VersionsQuery,
-        answer=listing.of(JobVersion),
-        codes=("bad_cursor", "ambiguous_name"),
-    ),
-    Route(
-        method="GET",
-        path="/jobs/{job}/versions/{version}",
-        needs=Scope.READ,
-        handler=get,
-        summary="A version of a job; with diff, how it differs from another one.",
-        query=VersionQuery,
-        answer=JobVersion | list[Difference],
-        codes=("ambiguous_name",),
-    ),
-]

@@ -15,7 +15,7 @@ from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
 from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.ids import is_id
 from rota.ops import job_definitions
@@ -27,6 +27,7 @@ from rota.views import job_detail
 from rota.views.job_detail import Job, JobInFull
 
 MOST_SCANNED = 20_000
+
 LAST_OUTCOMES = "lastOutcomes"
 
 
@@ -64,7 +65,20 @@ class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: bool = False
 
 
+_EXAMPLE = {
+    "name": "daily-report",
+    "schedule": "0 0 * * *",
+    "command": "python generate_report.py",
+    "retries": 3,
+    "timeout": 3600,
+}
+_DEFINES = ("bad_definition", "unknown_job", "cycle", "bad_cron", "needs_shell", "bad_arguments", "unknown_field")
+_CHANGES = (*_DEFINES, "missing_field", "defined_in_code", "deleted", "ambiguous_name", "precondition_failed")
+
+
+@route("GET /jobs", Scope.READ, answer=listing.of(Job))
 async def list_jobs(call: Call, query: JobsQuery) -> Answer:
+    """Jobs by name. Deleted ones are a list of their own: state=deleted."""
     at = listing.position(call, query)
     is_deleted = query.state == ["deleted"]
     if query.state and "deleted" in query.state and not is_deleted:
@@ -116,14 +130,19 @@ def _page(
     return found, position, True
 
 
+@route("POST /jobs", Scope.DEFINE, answer=JobInFull, status=201, codes=(*_DEFINES, "name_taken"), example=_EXAMPLE)
 async def create(call: Call, query: WriteQuery, body: JobBody) -> Answer:
+    """Creates a job with its schedules and dependencies."""
+
     def make(tx: Tx) -> Written:
         return job_definitions.create(tx, call.namespace, wanted(call, tx, body), call.services.ids.new(), call.actor)
 
     return await written(call, make)
 
 
+@route("GET /jobs/{job}", Scope.READ, answer=JobInFull, codes=("ambiguous_name",))
 async def get(call: Call, query: JobQuery) -> Answer:
+    """A job by its id or name: its status, and its definition."""
     listing.names(JobInFull, query.fields)
 
     def read(view: View) -> tuple[JobRow, JobInFull]:
@@ -136,8 +155,12 @@ async def get(call: Call, query: JobQuery) -> Answer:
     return same or shown(shape, headers=revision.header(row.revision))
 
 
+@route("PUT /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example=_EXAMPLE)
 async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
-    """By name it creates or replaces; by id it replaces."""
+    """Creates or replaces the job of that name. The same content changes nothing.
+
+    By its id a job is only replaced.
+    """
     reference, holds = call.path["job"], condition(call)
     given = body if body.name is not None else msgspec.structs.replace(body, name=reference)
     if body.app is None and query.app is not None:
@@ -156,7 +179,9 @@ async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     return await written(call, replace)
 
 
+@route("PATCH /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example={"timeout": 600})
 async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
+    """Replaces the named members of a job; null puts the default back."""
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
     holds = condition(call)
 
@@ -176,7 +201,14 @@ async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     return await written(call, change)
 
 
+@route(
+    "DELETE /jobs/{job}",
+    Scope.DEFINE,
+    status=204,
+    codes=("defined_in_code", "deleted", "has_dependents", "ambiguous_name", "precondition_failed"),
+)
 async def delete(call: Call, query: DeleteQuery) -> Answer:
+    """Ends the schedules of a job and frees its name. Accepted executions still run."""
     holds = condition(call)
 
     def remove(tx: Tx) -> int:
@@ -204,84 +236,3 @@ def _key(item: Job) -> list[str]:
 
 def _row_key(row: JobRow) -> list[str]:
     return [row.name, row.app, row.id]
-
-
-_EXAMPLE = {
-    "name": "daily-report",
-    "schedule": "0 0 * * *",
-    "command": "python generate_report.py",
-    "retries": 3,
-    "timeout": 3600,
-}
-_DEFINES = ("bad_definition", "unknown_job", "cycle", "bad_cron", "needs_shell", "bad_arguments", "unknown_field")
-_CHANGES = (*_DEFINES, "missing_field", "defined_in_code", "deleted", "ambiguous_name", "precondition_failed")
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/jobs",
-        needs=Scope.READ,
-        handler=list_jobs,
-        summary="Jobs by name. Deleted ones are a list of their own: state=deleted.",
-        query=JobsQuery,
-        answer=listing.of(Job),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/jobs",
-        needs=Scope.DEFINE,
-        handler=create,
-        summary="Creates a job with its schedules and dependencies.",
-        query=WriteQuery,
-        body=JobBody,
-        answer=JobInFull,
-        status=201,
-        codes=(*_DEFINES, "missing_field", "name_taken", "not_found"),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/jobs/{job}",
-        needs=Scope.READ,
-        handler=get,
-        summary="A job by its id or name: its status, and its definition.",
-        query=JobQuery,
-        answer=JobInFull,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="PUT",
-        path="/jobs/{job}",
-        needs=Scope.DEFINE,
-        handler=put,
-        summary="Creates or replaces the job of that name. The same content changes nothing.",
-        query=WriteQuery,
-        body=JobPatch,
-        answer=JobInFull,
-        codes=_CHANGES,
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="PATCH",
-        path="/jobs/{job}",
-        needs=Scope.DEFINE,
-        handler=patch,
-        summary="Replaces the named members of a job; null puts the default back.",
-        query=WriteQuery,
-        body=JobPatch,
-        answer=JobInFull,
-        codes=_CHANGES,
-        example={"timeout": 600},
-    ),
-    Route(
-        method="DELETE",
-        path="/jobs/{job}",
-        needs=Scope.DEFINE,
-        handler=delete,
-        summary="Ends the schedules of a job and frees its name. Accepted executions still run.",
-        query=DeleteQuery,
-        status=204,
-        codes=("defined_in_code", "deleted", "has_dependents", "ambiguous_name", "precondition_failed"),
-    ),
-]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.execution_filter import ExecutionFilter, wanted
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.store import execution_reader, reader
 from rota.store.execution_reader import Criteria, Where
@@ -26,11 +26,15 @@ class Neighbours(Shape, frozen=True):
     """The next older one; null if it is the oldest."""
 
 
+@route("GET /executions/{execution}/lineage", Scope.READ, is_heavy=True, answer=Lineage)
 async def get_lineage(call: Call, query: NoQuery) -> Answer:
+    """Where an execution comes from, and what it has started: tick or caller, run, children, replays."""
     return shown(await call.read(lineage.lineage, call.namespace, call.path["execution"]))
 
 
+@route("GET /executions/{execution}/neighbours", Scope.READ, is_heavy=True, answer=Neighbours)
 async def neighbours(call: Call, query: ExecutionFilter) -> Answer:
+    """The executions before and after one in the list with the same filters."""
     return shown(await call.read(_neighbours, call.namespace, call.path["execution"], wanted(query)))
 
 
@@ -45,50 +49,13 @@ def _neighbours(view: View, namespace: str, id: str, filters: Criteria) -> Neigh
     return Neighbours(previous_id=beside(True), next_id=beside(False))
 
 
+@route("GET /executions/{execution}/forecast", Scope.READ, answer=ExecutionForecast)
 async def forecast(call: Call, query: NoQuery) -> Answer:
+    """The place of an execution in line, and when it is expected to start and to end."""
     return shown(await call.read(execution_forecast.execution, call.namespace, call.path["execution"]))
 
 
+@route("GET /runs/{run}/forecast", Scope.READ, answer=RunForecast)
 async def run_forecast(call: Call, query: NoQuery) -> Answer:
+    """When a run and its steps are expected to end, from how long they usually take."""
     return shown(await call.read(execution_forecast.run, call.namespace, call.path["run"]))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/executions/{execution}/lineage",
-        needs=Scope.READ,
-        handler=get_lineage,
-        summary="Where an execution comes from, and what it has started: tick or caller, run, children, replays.",
-        is_heavy=True,
-        answer=Lineage,
-        codes=("read_budget",),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}/neighbours",
-        needs=Scope.READ,
-        handler=neighbours,
-        summary="The executions before and after one in the list with the same filters.",
-        query=ExecutionFilter,
-        is_heavy=True,
-        answer=Neighbours,
-        codes=("unknown_parameter", "read_budget"),
-    ),
-    Route(
-        method="GET",
-        path="/executions/{execution}/forecast",
-        needs=Scope.READ,
-        handler=forecast,
-        summary="The place of an execution in line, and when it is expected to start and to end.",
-        answer=ExecutionForecast,
-    ),
-    Route(
-        method="GET",
-        path="/runs/{run}/forecast",
-        needs=Scope.READ,
-        handler=run_forecast,
-        summary="When a run and its steps are expected to end, from how long they usually take.",
-        answer=RunForecast,
-    ),
-]

@@ -9,7 +9,7 @@ import msgspec
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import bad_parameter
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain import duration
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
@@ -38,7 +38,9 @@ class LoadQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How many executions one worker runs at once; by default as live workers do."""
 
 
+@route("GET /load", Scope.READ, answer=Load)
 async def load(call: Call, query: LoadQuery) -> Answer:
+    """The waiting work, how busy workers are, and how many slots would do."""
     chosen = Chosen(query.app, query.queue, query.pool)
     usual = call.services.settings.concurrency
     return shown(await call.read(views.load, call.namespace, chosen, _target_s(query.target), query.slots, usual))
@@ -50,16 +52,3 @@ def _target_s(text: str) -> float:
         return duration.positive_seconds(given, "target")
     except DefinitionError as error:
         raise bad_parameter("target", str(error)) from None
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/load",
-        needs=Scope.READ,
-        handler=load,
-        summary="The waiting work, how busy workers are, and how many slots would do.",
-        query=LoadQuery,
-        answer=Load,
-    )
-]

@@ -20,7 +20,7 @@ from rota.api.call import Call
 from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.stream import PING_S, RETRY_MS, why_closed
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.errors import StoreUnavailable
 from rota.domain.instant import MICROSECONDS, instant
@@ -30,14 +30,21 @@ from rota.views.log import LogLine, LogPage, Position
 from rota.views.shape import to_json
 
 TEXT = "text/plain"
+
 MEDIA = (JSON, TEXT, NDJSON, EVENT_STREAM)
+
 PAGE = 1000
+
 LOOK_S = 0.5
+
 LATE_S = 1.0
 """The last lines of an attempt are written up to so long after its end, and maybe after the first of the next one."""
+
 OLD_S = 5.0
 """Before lines that are so old, no other ones are to come. More than `LATE_S`, because clocks differ."""
+
 _POSITION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
+
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -65,7 +72,16 @@ class LogRange(msgspec.Struct, frozen=True):
     limit: int | None
 
 
+@route(
+    "GET /executions/{execution}/logs",
+    Scope.READ,
+    answer=LogPage,
+    media=MEDIA,
+    line=LogLine,
+    codes=("not_acceptable", "too_many_streams"),
+)
 async def logs(call: Call, query: LogQuery) -> Answer:
+    """The log of an execution: a page as JSON, all of it as text or NDJSON, or live as server-sent events."""
     media = accept.chosen(call.headers, MEDIA)
     wanted = LogRange(
         call.path["execution"], await _start(call, query, media), query.attempt, query.stream, query.limit
@@ -216,19 +232,3 @@ def _as_ndjson(lines: Iterable[LogLine]) -> bytes:
 def _bad(parameter: str, detail: str) -> Problem:
     words = f"{parameter}: {detail}"
     return bad_parameter(parameter, words)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/executions/{execution}/logs",
-        needs=Scope.READ,
-        handler=logs,
-        query=LogQuery,
-        summary="The log of an execution: a page as JSON, all of it as text or NDJSON, or live as server-sent events.",
-        answer=LogPage,
-        media=MEDIA,
-        line=LogLine,
-        codes=("not_acceptable", "bad_header", "too_many_streams"),
-    )
-]

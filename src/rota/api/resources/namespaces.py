@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.patch import patch_of
 from rota.api.problem import Problem
 from rota.api.query import Page
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.domain import duration, names
 from rota.domain.access import Scope
 from rota.domain.quota import NONE, Quotas
@@ -35,15 +35,23 @@ class NamespaceIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", for
 
 NamespacePatch = patch_of(NamespaceIn, "NamespacePatch")
 
+_EXAMPLE: dict[str, Any] = {"retention": "90d", "quotas": {"executionsPerS": 100, "maxDepth": 10000}}
 
+
+@route("GET /namespaces", Scope.ADMIN, answer=listing.of(Namespace))
 async def list_namespaces(call: Call, query: Page) -> Answer:
+    """All namespaces, by name."""
     _check_of_all(call)
     found = await call.read(views.namespaces, call.services.settings.retention_days)
     return listing.of_all(call, query, Namespace, found, lambda one: [one.name])
 
 
+@route("GET /namespaces/{namespace}", Scope.ADMIN, answer=NamespaceDetail)
 async def get(call: Call, query: NoQuery) -> Answer:
-    """A caller sees its own namespaces; one of all sees every one."""
+    """A namespace, its quotas, and what it uses of them.
+
+    A caller sees its own namespaces; one of all sees every one.
+    """
     name = call.path["namespace"]
     if not call.grant.reaches(name):
         raise problem.not_found()
@@ -53,7 +61,9 @@ async def get(call: Call, query: NoQuery) -> Answer:
     return shown(found)
 
 
+@route("PUT /namespaces/{namespace}", Scope.ADMIN, answer=NamespaceDetail, codes=("bad_definition",), example=_EXAMPLE)
 async def put(call: Call, query: NoQuery, body: NamespaceIn) -> Answer:
+    """Makes a namespace, or sets its retention and quotas."""
     _check_of_all(call)
     name = names.check(call.path["namespace"], "a namespace's name")
 
@@ -70,8 +80,19 @@ async def put(call: Call, query: NoQuery, body: NamespaceIn) -> Answer:
     return await call.act(show, apply)
 
 
+@route(
+    "PATCH /namespaces/{namespace}",
+    Scope.ADMIN,
+    body=NamespacePatch,
+    answer=NamespaceDetail,
+    codes=("bad_definition",),
+    example=_EXAMPLE,
+)
 async def change(call: Call, query: NoQuery, body: msgspec.Struct) -> Answer:
-    """Members that are not named stay as they are; null puts the default back."""
+    """Changes the retention or the quotas of a namespace.
+
+    Members that are not named stay as they are; null puts the default back.
+    """
     _check_of_all(call)
     name = call.path["namespace"]
     given = {member: value for member, value in msgspec.structs.asdict(body).items() if value is not msgspec.UNSET}
@@ -88,7 +109,9 @@ async def change(call: Call, query: NoQuery, body: msgspec.Struct) -> Answer:
     return await call.act(lambda tx, _: shown(views.namespace(tx, name, days)), apply)
 
 
+@route("DELETE /namespaces/{namespace}", Scope.ADMIN, status=204, codes=("conflict",))
 async def remove(call: Call, query: NoQuery) -> Answer:
+    """Removes an empty namespace."""
     _check_of_all(call)
 
     def show(tx: Tx, is_removed: bool) -> Answer:
@@ -109,57 +132,3 @@ def _kept(given: Length | None) -> int | None:
         return None
     seconds = round(duration.seconds(given, "retention"))
     return FOREVER if seconds == 0 else seconds
-
-
-_EXAMPLE: dict[str, Any] = {"retention": "90d", "quotas": {"executionsPerS": 100, "maxDepth": 10000}}
-ROUTES = [
-    Route(
-        method="GET",
-        path="/namespaces",
-        needs=Scope.ADMIN,
-        handler=list_namespaces,
-        summary="All namespaces, by name.",
-        query=Page,
-        answer=listing.of(Namespace),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/namespaces/{namespace}",
-        needs=Scope.ADMIN,
-        handler=get,
-        summary="A namespace, its quotas, and what it uses of them.",
-        answer=NamespaceDetail,
-    ),
-    Route(
-        method="PUT",
-        path="/namespaces/{namespace}",
-        needs=Scope.ADMIN,
-        handler=put,
-        summary="Makes a namespace, or sets its retention and quotas.",
-        body=NamespaceIn,
-        answer=NamespaceDetail,
-        codes=("bad_definition",),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="PATCH",
-        path="/namespaces/{namespace}",
-        needs=Scope.ADMIN,
-        handler=change,
-        summary="Changes the retention or the quotas of a namespace.",
-        body=NamespacePatch,
-        answer=NamespaceDetail,
-        codes=("bad_definition",),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="DELETE",
-        path="/namespaces/{namespace}",
-        needs=Scope.ADMIN,
-        handler=remove,
-        summary="Removes an empty namespace.",
-        status=204,
-        codes=("conflict",),
-    ),
-]

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.api.services import Services
 from rota.api.shared_read import SharedRead
 from rota.domain.access import Scope
@@ -62,28 +62,6 @@ class FindingList(Shape, frozen=True):
     """The findings, worst first."""
 
 
-async def overview(call: Call, query: NoQuery) -> Answer:
-    found = (await call.services.part(Shared).of(call.namespace)).overview
-    return shown(msgspec.structs.replace(found, findings=found.findings[:MOST_SHOWN]))
-
-
-async def list_findings(call: Call, query: FindingsQuery) -> Answer:
-    found = (await call.services.part(Shared).of(call.namespace)).overview
-    return shown(FindingList(found.at, [one for one in found.findings if _fits(one, query)]))
-
-
-async def outlook(call: Call, query: NoQuery) -> Answer:
-    return shown((await call.services.part(Shared).of(call.namespace)).outlook)
-
-
-def _fits(one: Finding, query: FindingsQuery) -> bool:
-    return (
-        (not query.kind or one.kind in query.kind)
-        and (not query.severity or one.severity in query.severity)
-        and (not query.subject or one.subject.id in query.subject or one.subject.name in query.subject)
-    )
-
-
 _FINDING = {
     "findingId": "queue_paused:queue:mail",
     "kind": "queue_paused",
@@ -127,38 +105,42 @@ _NUMBERS = {
     "deadIsCapped": False,
     "deadNew": 412,
 }
-ROUTES = [
-    Route(
-        method="GET",
-        path="/overview",
-        needs=Scope.READ,
-        handler=overview,
-        summary="What needs attention, worst first, and the numbers that say how the namespace is. Up to a second old.",
-        answer=Overview,
-        answer_example={
-            "at": _AT,
-            "text": "1 thing needs attention",
-            "numbers": _NUMBERS,
-            "findings": [_FINDING],
-            "findingCount": 1,
-        },
-    ),
-    Route(
-        method="GET",
-        path="/findings",
-        needs=Scope.READ,
-        handler=list_findings,
-        summary="All that needs attention, worst first: the same findings as `rota doctor` has. Up to a second old.",
-        query=FindingsQuery,
-        answer=FindingList,
-        answer_example={"at": _AT, "items": [_FINDING]},
-    ),
-    Route(
-        method="GET",
-        path="/outlook",
-        needs=Scope.READ,
-        handler=outlook,
-        summary="All queues with their rates, and when they will be empty. Up to a second old.",
-        answer=QueueOutlooks,
-    ),
-]
+
+
+@route(
+    "GET /overview",
+    Scope.READ,
+    answer=Overview,
+    answer_example={
+        "at": _AT,
+        "text": "1 thing needs attention",
+        "numbers": _NUMBERS,
+        "findings": [_FINDING],
+        "findingCount": 1,
+    },
+)
+async def overview(call: Call, query: NoQuery) -> Answer:
+    """What needs attention, worst first, and the numbers that say how the namespace is. Up to a second old."""
+    found = (await call.services.part(Shared).of(call.namespace)).overview
+    return shown(msgspec.structs.replace(found, findings=found.findings[:MOST_SHOWN]))
+
+
+@route("GET /findings", Scope.READ, answer=FindingList, answer_example={"at": _AT, "items": [_FINDING]})
+async def list_findings(call: Call, query: FindingsQuery) -> Answer:
+    """All that needs attention, worst first: the same findings as `rota doctor` has. Up to a second old."""
+    found = (await call.services.part(Shared).of(call.namespace)).overview
+    return shown(FindingList(found.at, [one for one in found.findings if _fits(one, query)]))
+
+
+@route("GET /outlook", Scope.READ, answer=QueueOutlooks)
+async def outlook(call: Call, query: NoQuery) -> Answer:
+    """All queues with their rates, and when they will be empty. Up to a second old."""
+    return shown((await call.services.part(Shared).of(call.namespace)).outlook)
+
+
+def _fits(one: Finding, query: FindingsQuery) -> bool:
+    return (
+        (not query.kind or one.kind in query.kind)
+        and (not query.severity or one.severity in query.severity)
+        and (not query.subject or one.subject.id in query.subject or one.subject.name in query.subject)
+    )

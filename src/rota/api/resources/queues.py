@@ -13,7 +13,7 @@ from rota.api.dry_run import Dry, would
 from rota.api.named import NamedPage, Note
 from rota.api.patch import patch_of, patched
 from rota.api.revision import Conditions
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain import payload
 from rota.domain.access import Scope
 from rota.domain.actor import Actor
@@ -37,12 +37,17 @@ class QueueBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbi
 QueuePatch = patch_of(QueueBody, "QueuePatch")
 
 
+@route("GET /queues", Scope.READ, answer=listing.of(Queue))
 async def list_queues(call: Call, query: NamedPage) -> Answer:
+    """Queues in the order of their names, and how full they are."""
     found = await call.read(views.queues, call.namespace)
     return listing.of_all(call, query, Queue, sorted(found, key=lambda one: one.name), lambda one: [one.name])
 
 
+@route("GET /queues/{queue}", Scope.READ, answer=QueueDetail)
 async def get(call: Call, query: NoQuery) -> Answer:
+    """One queue, its settings, and how full it is."""
+
     def read(view: View) -> Answer:
         known = _known(view, call)
         return revision.not_modified(call.headers, known.revision) or _answer(known)
@@ -50,7 +55,15 @@ async def get(call: Call, query: NoQuery) -> Answer:
     return await call.read(read)
 
 
+@route(
+    "PUT /queues/{queue}",
+    Scope.DEFINE,
+    answer=QueueDetail,
+    codes=("precondition_failed",),
+    example={"policy": "fifo", "maxDepth": 100000},
+)
 async def put(call: Call, query: Dry, body: QueueBody) -> Answer:
+    """Makes a queue, or replaces its settings. A deploy of code that declares it changes them again."""
     name = named.new_name(call.path["queue"], "a queue's name")
 
     def act(tx: Tx) -> bool:
@@ -64,12 +77,23 @@ async def put(call: Call, query: Dry, body: QueueBody) -> Answer:
     return await call.act(lambda tx, is_new: _shown(call, tx, is_new=is_new), act)
 
 
+@route(
+    "PATCH /queues/{queue}",
+    Scope.DEFINE,
+    body=QueuePatch,
+    answer=QueueDetail,
+    codes=("precondition_failed",),
+    example={"maxDepth": 1000},
+)
 async def change(call: Call, query: Dry, body: Any) -> Answer:
+    """Replaces the named settings of a queue; null puts the default back."""
     where, conditions = (call.namespace, call.path["queue"]), revision.conditions(call.headers)
     return await call.act(lambda tx, done: _shown(call, tx), _change, *where, conditions, body, call.actor)
 
 
+@route("POST /queues/{queue}/pause", Scope.OPERATE, answer=QueueChanged, example={"note": "the provider is down"})
 async def pause(call: Call, query: Dry, body: Note | None) -> Answer:
+    """Lets no worker claim from the queue until it is resumed; running executions continue."""
     note = payload.clean((body.note if body else None) or "", MOST_NOTE)
 
     def act(tx: Tx) -> bool:
@@ -79,7 +103,10 @@ async def pause(call: Call, query: Dry, body: Note | None) -> Answer:
     return await call.act(lambda tx, is_changed: _changed(call, tx, is_changed), act)
 
 
+@route("POST /queues/{queue}/resume", Scope.OPERATE, answer=QueueChanged)
 async def resume(call: Call, query: Dry) -> Answer:
+    """Lets workers claim from the queue again."""
+
     def act(tx: Tx) -> bool:
         _known(tx, call)
         return ops.resume_queue(tx, call.namespace, call.path["queue"], call.actor)
@@ -125,70 +152,3 @@ def _changed(call: Call, tx: Tx, is_changed: bool) -> Answer:
     known = _known(tx, call)
     value = views.changed(known.queue, is_changed=is_changed)
     return would(value) if call.is_dry_run else shown(value, headers=revision.header(known.revision))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/queues",
-        needs=Scope.READ,
-        handler=list_queues,
-        summary="Queues in the order of their names, and how full they are.",
-        query=NamedPage,
-        answer=listing.of(Queue),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/queues/{queue}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One queue, its settings, and how full it is.",
-        answer=QueueDetail,
-    ),
-    Route(
-        method="PUT",
-        path="/queues/{queue}",
-        needs=Scope.DEFINE,
-        handler=put,
-        summary="Makes a queue, or replaces its settings. A deploy of code that declares it changes them again.",
-        query=Dry,
-        body=QueueBody,
-        answer=QueueDetail,
-        codes=("precondition_failed", "bad_header", "unknown_field"),
-        example={"policy": "fifo", "maxDepth": 100000},
-    ),
-    Route(
-        method="PATCH",
-        path="/queues/{queue}",
-        needs=Scope.DEFINE,
-        handler=change,
-        summary="Replaces the named settings of a queue; null puts the default back.",
-        query=Dry,
-        body=QueuePatch,
-        answer=QueueDetail,
-        codes=("precondition_failed", "bad_header", "unknown_field"),
-        example={"maxDepth": 1000},
-    ),
-    Route(
-        method="POST",
-        path="/queues/{queue}/pause",
-        needs=Scope.OPERATE,
-        handler=pause,
-        summary="Lets no worker claim from the queue until it is resumed; running executions continue.",
-        query=Dry,
-        body=Note,
-        is_body_optional=True,
-        answer=QueueChanged,
-        example={"note": "the provider is down"},
-    ),
-    Route(
-        method="POST",
-        path="/queues/{queue}/resume",
-        needs=Scope.OPERATE,
-        handler=resume,
-        summary="Lets workers claim from the queue again.",
-        query=Dry,
-        answer=QueueChanged,
-    ),
-]

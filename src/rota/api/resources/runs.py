@@ -16,7 +16,7 @@ from rota.api.call import Call
 from rota.api.problem import Flaw, Problem, bad_parameter
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
-from rota.api.route import NoQuery, Route
+from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
 from rota.domain.status import Status
@@ -34,7 +34,9 @@ from rota.views.step import StepInfo
 
 MOST_LOOKED_AT = 20_000
 """How many rows a page looks at."""
+
 LATEST = "latest"
+
 STATUSES = [*(status.value for status in Status if status is not Status.RETRYING), *run_reader.OPEN[1:]]
 
 
@@ -105,7 +107,9 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The number of a version, or `latest`; without it that of the run."""
 
 
+@route("GET /runs", Scope.READ, answer=listing.of(RunSummary))
 async def runs(call: Call, query: RunQuery) -> Answer:
+    """Runs of workflows, newest first."""
     at = listing.position(call, query)
     is_ascending = (query.order == "asc") != at.is_back
     if query.parent is not None and not is_id(query.parent):
@@ -129,31 +133,56 @@ async def runs(call: Call, query: RunQuery) -> Answer:
     )
 
 
+@route("GET /runs/{run}", Scope.READ, answer=(RunAbout, RunDetail))
 async def run(call: Call, query: OneRunQuery) -> Answer:
+    """One run: its version, its result or error, its critical path, and what a retry would run again."""
     read = views.run if query.steps else views.about
     return shown(await call.read(read, call.namespace, call.path["run"]))
 
 
+@route("GET /runs/{run}/steps", Scope.READ, answer=listing.of(StepInfo))
 async def run_steps(call: Call, query: StepQuery) -> Answer:
+    """The steps of a run, in the order of the graph. A map is one step."""
     found = await call.read(views.run_steps, call.namespace, call.path["run"])
     places = {info.step: f"{number:06}" for number, info in enumerate(found)}
     wanted = [info for info in found if query.status in (None, info.status)]
     return listing.of_all(call, query, StepInfo, wanted, lambda one: [places[one.step]])
 
 
+@route("POST /runs/{run}/cancel", Scope.OPERATE, answer=RunChanged, example={}, codes=("conflict",))
 async def cancel(call: Call, query: NoQuery, body: Nothing | None) -> Answer:
+    """Stops a run: no further step starts, and running steps are asked to stop."""
     return await _change(call, control.cancel_run)
 
 
+@route(
+    "POST /runs/{run}/pause",
+    Scope.OPERATE,
+    answer=RunChanged,
+    example={"note": "the warehouse is down"},
+    codes=("conflict",),
+)
 async def pause(call: Call, query: NoQuery, body: Note | None) -> Answer:
+    """Starts no further step of a run, nor of runs below it. Running steps continue."""
     return await _change(call, pausing.pause, body.note if body else "")
 
 
+@route("POST /runs/{run}/resume", Scope.OPERATE, answer=RunChanged, example={}, codes=("conflict",))
 async def resume(call: Call, query: NoQuery, body: Nothing | None) -> Answer:
+    """Resumes a paused run. Its timeout is later by the length of the pause."""
     return await _change(call, pausing.resume)
 
 
+@route(
+    "POST /runs/{run}/retry",
+    Scope.OPERATE,
+    answer=RunRetried,
+    status=201,
+    example={"fromStep": "load", "stepArguments": {"load": {"day": "2030-01-31"}}},
+    codes=("conflict", "bad_arguments", *quotas.CODES),
+)
 async def retry(call: Call, query: NoQuery, body: Retry | None) -> Answer:
+    """Repeats the steps of an ended run that did not succeed, as a new run that keeps the others."""
     named.check_is_unlimited(call)
     await call.services.part(QuotaKeeper).admit(call.namespace, 1)
     wanted = body or Retry()
@@ -193,86 +222,3 @@ async def _change(call: Call, op: Callable[..., bool], *more: Any) -> Answer:
 def _bad(parameter: str, detail: str) -> Problem:
     words = f"{parameter}: {detail}"
     return bad_parameter(parameter, words)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/runs",
-        needs=Scope.READ,
-        handler=runs,
-        query=RunQuery,
-        summary="Runs of workflows, newest first.",
-        answer=listing.of(RunSummary),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/runs/{run}",
-        needs=Scope.READ,
-        handler=run,
-        query=OneRunQuery,
-        summary="One run: its version, its result or error, its critical path, and what a retry would run again.",
-        answer=(RunAbout, RunDetail),
-        codes=("unknown_parameter",),
-    ),
-    Route(
-        method="GET",
-        path="/runs/{run}/steps",
-        needs=Scope.READ,
-        handler=run_steps,
-        query=StepQuery,
-        summary="The steps of a run, in the order of the graph. A map is one step.",
-        answer=listing.of(StepInfo),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/runs/{run}/cancel",
-        needs=Scope.OPERATE,
-        handler=cancel,
-        body=Nothing,
-        is_body_optional=True,
-        summary="Stops a run: no further step starts, and running steps are asked to stop.",
-        answer=RunChanged,
-        example={},
-        codes=("conflict",),
-    ),
-    Route(
-        method="POST",
-        path="/runs/{run}/pause",
-        needs=Scope.OPERATE,
-        handler=pause,
-        body=Note,
-        is_body_optional=True,
-        summary="Starts no further step of a run, nor of runs below it. Running steps continue.",
-        answer=RunChanged,
-        example={"note": "the warehouse is down"},
-        codes=("conflict",),
-    ),
-    Route(
-        method="POST",
-        path="/runs/{run}/resume",
-        needs=Scope.OPERATE,
-        handler=resume,
-        body=Nothing,
-        is_body_optional=True,
-        summary="Resumes a paused run. Its timeout is later by the length of the pause.",
-        answer=RunChanged,
-        example={},
-        codes=("conflict",),
-    ),
-    Route(
-        method="POST",
-        path="/runs/{run}/retry",
-        needs=Scope.OPERATE,
-        handler=retry,
-        body=Retry,
-        is_body_optional=True,
-        summary="Repeats the steps of an ended run that did not succeed, as a new run that keeps the others.",
-        answer=RunRetried,
-        status=201,
-        example={"fromStep": "load", "stepArguments": {"load": {"day": "2030-01-31"}}},
-        codes=("conflict", "bad_arguments", *quotas.CODES),
-    ),
-]

@@ -15,7 +15,7 @@ from rota.api.patch import patched
 from rota.api.problem import Flaw, Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.revision import Conditions
-from rota.api.route import Route
+from rota.api.route import route
 from rota.api.schedule_body import (
     NewSchedule,
     SchedulePatch,
@@ -46,6 +46,7 @@ from rota.views.shape import Shape
 
 MOST_LOOKED_AT = 20_000
 """How many rows a page looks at."""
+
 CHUNK = 1000
 
 
@@ -79,7 +80,13 @@ class _Found(msgspec.Struct, frozen=True):
     scanned_to: list[str] | None
 
 
+_EXAMPLE = {"job": "report", "name": "report-nightly", "cron": "0 3 * * *", "tz": "Europe/Berlin"}
+_OPTIONS = ("bad_cron", "bad_definition", "bad_arguments", "unknown_field", "missing_field", "unknown_job")
+
+
+@route("GET /schedules", Scope.READ, answer=listing.of(Schedule))
 async def list_schedules(call: Call, query: ScheduleQuery) -> Answer:
+    """Schedules in the order of their names."""
     at = listing.position(call, query)
     is_down = (query.order == "desc") != at.is_back
     found = await call.read(_page, call.namespace, query, at.key, is_down)
@@ -94,7 +101,17 @@ async def list_schedules(call: Call, query: ScheduleQuery) -> Answer:
     )
 
 
+@route(
+    "POST /schedules",
+    Scope.DEFINE,
+    answer=ScheduleDetail,
+    status=201,
+    codes=("name_taken", "ambiguous_name", *_OPTIONS),
+    example=_EXAMPLE,
+)
 async def create(call: Call, query: Dry, body: NewSchedule) -> Answer:
+    """Makes a schedule of a job. `dryRun=true` shows its next ten ticks instead."""
+
     def show(tx: Tx, made: ScheduleRow) -> Answer:
         if call.is_dry_run:
             return _preview(tx, made)
@@ -106,7 +123,10 @@ async def create(call: Call, query: Dry, body: NewSchedule) -> Answer:
     return await call.act(show, _create, call.namespace, body, most, call.actor)
 
 
+@route("GET /schedules/{schedule}", Scope.READ, answer=ScheduleDetail, codes=("ambiguous_name",))
 async def get(call: Call, query: OfApp) -> Answer:
+    """One schedule, by its id or its name."""
+
     def read(view: View) -> Answer:
         row = find(view, call.namespace, call.path["schedule"], query.app)
         same = revision.not_modified(call.headers, row.revision)
@@ -115,7 +135,17 @@ async def get(call: Call, query: OfApp) -> Answer:
     return await call.read(read)
 
 
+@route(
+    "PATCH /schedules/{schedule}",
+    Scope.DEFINE,
+    body=SchedulePatch,
+    answer=ScheduleDetail,
+    codes=("ambiguous_name", "defined_in_code", "conflict", "precondition_failed", *_OPTIONS),
+    example={"cron": "30 3 * * *"},
+)
 async def change(call: Call, query: OfAppOrDry, body: Any) -> Answer:
+    """Replaces the named members of a schedule; null puts the default back."""
+
     def show(tx: Tx, done: ScheduleRow) -> Answer:
         return _preview(tx, done) if call.is_dry_run else _detail(tx, done)
 
@@ -125,7 +155,15 @@ async def change(call: Call, query: OfAppOrDry, body: Any) -> Answer:
     return await call.act(show, _change, where, revision.conditions(call.headers), body, most, call.actor)
 
 
+@route(
+    "DELETE /schedules/{schedule}",
+    Scope.DEFINE,
+    status=204,
+    codes=("ambiguous_name", "defined_in_code", "conflict", "precondition_failed"),
+)
 async def remove(call: Call, query: OfAppOrDry) -> Answer:
+    """Removes a schedule; its ledger and its executions stay."""
+
     def show(tx: Tx, gone: ScheduleRow) -> Answer:
         return would({"scheduleId": str(gone.id), "name": gone.name}) if call.is_dry_run else no_content()
 
@@ -133,7 +171,16 @@ async def remove(call: Call, query: OfAppOrDry) -> Answer:
     return await call.act(show, _remove, where, revision.conditions(call.headers), call.actor)
 
 
+@route(
+    "POST /schedules/{schedule}/pause",
+    Scope.OPERATE,
+    answer=ScheduleChanged,
+    codes=("ambiguous_name",),
+    example={"note": "the source is down"},
+)
 async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
+    """Starts no more ticks until the schedule is resumed."""
+
     def act(tx: Tx) -> tuple[ScheduleRow, bool]:
         row = _locked(tx, (call.namespace, call.path["schedule"], query.app))
         note = (body.note if body else None) or ""
@@ -142,7 +189,10 @@ async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
     return await call.act(lambda tx, done: _changed(call, tx, *done), act)
 
 
+@route("POST /schedules/{schedule}/resume", Scope.OPERATE, answer=ScheduleChanged, codes=("ambiguous_name",))
 async def resume(call: Call, query: OfAppOrDry) -> Answer:
+    """Starts ticks again from now on; those of the pause are not made up for."""
+
     def act(tx: Tx) -> tuple[ScheduleRow, bool]:
         row = _locked(tx, (call.namespace, call.path["schedule"], query.app))
         return row, ops.resume(tx, call.namespace, row.app, row.name, call.actor)
@@ -150,8 +200,18 @@ async def resume(call: Call, query: OfAppOrDry) -> Answer:
     return await call.act(lambda tx, done: _changed(call, tx, *done), act)
 
 
+@route(
+    "POST /schedules/{schedule}/trigger",
+    Scope.ENQUEUE,
+    answer=Triggered,
+    status=201,
+    codes=("ambiguous_name", "queue_full", "unknown_job", *quotas.CODES),
+)
 async def trigger(call: Call, query: OfAppOrDry) -> Answer:
-    """Starts an execution now, with the job, the arguments and the queue of the schedule, whether paused or not."""
+    """Starts an execution now, as a tick of the schedule would.
+
+    It has the job, the arguments and the queue of the schedule, whether paused or not.
+    """
     id = call.services.ids.new()
     if not call.is_dry_run:
         await call.services.part(QuotaKeeper).admit(call.namespace, 1)
@@ -307,98 +367,3 @@ def _changed(call: Call, tx: Tx, row: ScheduleRow, is_changed: bool) -> Answer:
     now = _again(tx, row)
     value = details.changed(tx, now, definition(now.name, now.app, now.spec), is_changed=is_changed)
     return would(value) if call.is_dry_run else shown(value, headers=revision.header(now.revision))
-
-
-_EXAMPLE = {"job": "report", "name": "report-nightly", "cron": "0 3 * * *", "tz": "Europe/Berlin"}
-_OPTIONS = ("bad_cron", "bad_definition", "bad_arguments", "unknown_field", "missing_field", "unknown_job")
-ROUTES = [
-    Route(
-        method="GET",
-        path="/schedules",
-        needs=Scope.READ,
-        handler=list_schedules,
-        summary="Schedules in the order of their names.",
-        query=ScheduleQuery,
-        answer=listing.of(Schedule),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/schedules",
-        needs=Scope.DEFINE,
-        handler=create,
-        summary="Makes a schedule of a job. `dryRun=true` shows its next ten ticks instead.",
-        query=Dry,
-        body=NewSchedule,
-        answer=ScheduleDetail,
-        status=201,
-        codes=("name_taken", "ambiguous_name", *_OPTIONS),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/schedules/{schedule}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One schedule, by its id or its name.",
-        query=OfApp,
-        answer=ScheduleDetail,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="PATCH",
-        path="/schedules/{schedule}",
-        needs=Scope.DEFINE,
-        handler=change,
-        summary="Replaces the named members of a schedule; null puts the default back.",
-        query=OfAppOrDry,
-        body=SchedulePatch,
-        answer=ScheduleDetail,
-        codes=("ambiguous_name", "defined_in_code", "conflict", "precondition_failed", "bad_header", *_OPTIONS),
-        example={"cron": "30 3 * * *"},
-    ),
-    Route(
-        method="DELETE",
-        path="/schedules/{schedule}",
-        needs=Scope.DEFINE,
-        handler=remove,
-        summary="Removes a schedule; its ledger and its executions stay.",
-        query=OfAppOrDry,
-        status=204,
-        codes=("ambiguous_name", "defined_in_code", "conflict", "precondition_failed", "bad_header"),
-    ),
-    Route(
-        method="POST",
-        path="/schedules/{schedule}/pause",
-        needs=Scope.OPERATE,
-        handler=pause,
-        summary="Starts no more ticks until the schedule is resumed.",
-        query=OfAppOrDry,
-        body=Note,
-        is_body_optional=True,
-        answer=ScheduleChanged,
-        codes=("ambiguous_name",),
-        example={"note": "the source is down"},
-    ),
-    Route(
-        method="POST",
-        path="/schedules/{schedule}/resume",
-        needs=Scope.OPERATE,
-        handler=resume,
-        summary="Starts ticks again from now on; those of the pause are not made up for.",
-        query=OfAppOrDry,
-        answer=ScheduleChanged,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="POST",
-        path="/schedules/{schedule}/trigger",
-        needs=Scope.ENQUEUE,
-        handler=trigger,
-        summary="Starts an execution now, as a tick of the schedule would.",
-        query=OfAppOrDry,
-        answer=Triggered,
-        status=201,
-        codes=("ambiguous_name", "queue_full", "unknown_job", *quotas.CODES),
-    ),
-]

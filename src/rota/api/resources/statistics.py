@@ -10,7 +10,7 @@ import msgspec
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import bad_parameter
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain import duration, statistics
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
@@ -22,7 +22,9 @@ from rota.views import usual
 from rota.views.statistics import Asked, Statistics
 
 USUAL = 3600 * MICROSECONDS
+
 _LIMITS = (Label.JOB, Label.QUEUE, Label.APP)
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,7 +52,26 @@ class StatsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
+@route(
+    "GET /stats",
+    Scope.READ,
+    answer=Statistics,
+    codes=("read_budget",),
+    answer_example={
+        "from": "2026-01-31T08:00:00Z",
+        "to": "2026-01-31T08:02:00Z",
+        "step": 60,
+        "series": [
+            {
+                "metric": "success",
+                "labels": {"job": "daily-report"},
+                "points": [["2026-01-31T08:00:00Z", 3], ["2026-01-31T08:01:00Z", 0]],
+            }
+        ],
+    },
+)
 async def stats(call: Call, query: StatsQuery) -> Answer:
+    """Counts, percentiles of times, and samples of the queues, over time."""
     return shown(await call.read(_read, call.namespace, query))
 
 
@@ -85,29 +106,3 @@ def step_s(text: str | None) -> int | None:
     if length_s != int(length_s):
         raise BadWindow("step", "step must be a whole number of minutes")
     return int(length_s)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/stats",
-        needs=Scope.READ,
-        handler=stats,
-        query=StatsQuery,
-        summary="Counts, percentiles of times, and samples of the queues, over time.",
-        answer=Statistics,
-        codes=("read_budget",),
-        answer_example={
-            "from": "2026-01-31T08:00:00Z",
-            "to": "2026-01-31T08:02:00Z",
-            "step": 60,
-            "series": [
-                {
-                    "metric": "success",
-                    "labels": {"job": "daily-report"},
-                    "points": [["2026-01-31T08:00:00Z", 3], ["2026-01-31T08:01:00Z", 0]],
-                }
-            ],
-        },
-    ),
-]

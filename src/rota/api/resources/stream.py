@@ -14,16 +14,21 @@ from rota.api.call import Call
 from rota.api.feed import Feed, OpenStream, topics
 from rota.api.problem import Problem
 from rota.api.quotas import QuotaKeeper
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.errors import RotaError
 from rota.domain.instant import rfc3339
 
 PING_S = 15.0
+
 LOOK_S = 1.0
+
 MOST_WATCHED = 200
+
 RETRY_MS = 2000
+
 _WATCH = re.compile(r"(executions|runs):[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 _TOPICS = ("pulse", "changes")
 
 
@@ -36,7 +41,9 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The executions and runs to send changes of, such as `executions:ID`."""
 
 
+@route("GET /stream", Scope.READ, answer=str, media=(EVENT_STREAM,), codes=("too_many_streams",))
 async def stream(call: Call, query: StreamQuery) -> Answer:
+    """Live changes as server-sent events: pulse, changes, and what is watched."""
     names = [name for name in query.topics.split(",") if name]
     if unknown := [name for name in names if name not in _TOPICS]:
         raise Problem("bad_parameter", f"there is no topic {unknown[0][:64]!r}; there are {', '.join(_TOPICS)}")
@@ -94,18 +101,3 @@ async def why_closed(call: Call) -> str | None:
     except RotaError:
         return None  # The database cannot say now whether the token has ended. It will be asked again.
     return None
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/stream",
-        needs=Scope.READ,
-        handler=stream,
-        summary="Live changes as server-sent events: pulse, changes, and what is watched.",
-        query=StreamQuery,
-        answer=str,
-        media=(EVENT_STREAM,),
-        codes=("too_many_streams",),
-    )
-]

@@ -15,7 +15,7 @@ from rota.api.openapi import document
 from rota.api.problem import Problem
 from rota.api.query import LONGEST_PAGE
 from rota.api.resources.enqueue import MOST_ITEMS
-from rota.api.route import BASE, Access, NoQuery, Route
+from rota.api.route import BASE, Access, NoQuery, route
 from rota.api.services import Services, look_at
 from rota.api.waiting import LONGEST_S
 from rota.domain.access import Grant
@@ -24,6 +24,7 @@ from rota.views import namespace as namespaces
 from rota.views.shape import Shape
 
 READY_S = 1.0
+
 log = logging.getLogger("rota.api")
 
 
@@ -70,15 +71,21 @@ class Me(Shape, frozen=True):
     """Its kind and version, such as `PostgreSQL 16.4`."""
 
 
+_OK = msgspec.to_builtins(Health("ok"))
+
+
+@route("GET /health", Access.OPEN, base="", answer=Health, answer_example=_OK)
 async def health(call: Call, query: NoQuery) -> Answer:
+    """Whether the process answers. It does not ask the database."""
     return shown(Health("ok"))
 
 
+@route("GET /ready", Access.OPEN, base="", answer=Health, answer_example=_OK)
 async def ready(call: Call, query: NoQuery) -> Answer:
-    """The database answered within a second, and the server is not stopping.
+    """Whether requests can be served: the database answers, and the server is not stopping.
 
-    On a busy machine the read may run late. An answer that the database has given to any request in the last second
-    is as good.
+    The database has a second to answer. On a busy machine the read may run late. An answer that the database has given
+    to any request in the last second is as good.
     """
     services = call.services
     if services.is_draining and not services.is_replaced:
@@ -94,7 +101,9 @@ async def ready(call: Call, query: NoQuery) -> Answer:
     raise Problem("store_unavailable", "the database does not answer")
 
 
+@route("GET /me", Access.ANY, answer=Me)
 async def me(call: Call, query: NoQuery) -> Answer:
+    """The caller of this request, its namespace and its rights."""
     return shown(await who(call, call.grant, call.namespace))
 
 
@@ -134,47 +143,7 @@ class OpenApi:
         self.answer = shown(document(services.routes, __version__))
 
 
+@route("GET /openapi.json", Access.ANY, answer=dict[str, Any])
 async def openapi(call: Call, query: NoQuery) -> Answer:
+    """This document."""
     return call.services.part(OpenApi).answer
-
-
-_OK = msgspec.to_builtins(Health("ok"))
-ROUTES = [
-    Route(
-        method="GET",
-        path="/health",
-        base="",
-        needs=Access.OPEN,
-        handler=health,
-        summary="Whether the process answers. It does not ask the database.",
-        answer=Health,
-        answer_example=_OK,
-    ),
-    Route(
-        method="GET",
-        path="/ready",
-        base="",
-        needs=Access.OPEN,
-        handler=ready,
-        summary="Whether requests can be served: the database answers, and the server is not stopping.",
-        answer=Health,
-        answer_example=_OK,
-        codes=("draining", "store_unavailable"),
-    ),
-    Route(
-        method="GET",
-        path="/me",
-        needs=Access.ANY,
-        handler=me,
-        summary="The caller of this request, its namespace and its rights.",
-        answer=Me,
-    ),
-    Route(
-        method="GET",
-        path="/openapi.json",
-        needs=Access.ANY,
-        handler=openapi,
-        summary="This document.",
-        answer=dict[str, Any],
-    ),
-]

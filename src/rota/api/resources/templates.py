@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.job_body import TemplateBody, TemplatePatch
 from rota.api.problem import Problem
 from rota.api.query import Page
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.api.templating import flaw
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
@@ -32,7 +32,17 @@ class WriteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     dry_run: bool = False
 
 
+_EXAMPLE = {
+    "name": "backup",
+    "parameters": {"host": {"type": "string"}},
+    "job": {"command": ["backup", {"$parameter": "host"}], "schedule": "0 3 * * *"},
+}
+_CODES = ("bad_definition", "precondition_failed")
+
+
+@route("GET /templates", Scope.READ, answer=listing.of(Template))
 async def list_templates(call: Call, query: TemplatesQuery) -> Answer:
+    """Templates by name."""
     at = listing.position(call, query)
     name = None if at.key is None else at.key[0]
     is_down = (query.order == "desc") != at.is_back
@@ -45,7 +55,15 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Answer:
     return listing.page(call, query, Template, items, lambda one: [one.name], has_more=len(rows) > query.limit)
 
 
+@route("POST /templates", Scope.DEFINE, answer=Template, status=201, codes=(*_CODES, "name_taken"), example=_EXAMPLE)
+async def create(call: Call, query: WriteQuery, body: TemplateBody) -> Answer:
+    """Creates a template."""
+    return await _write(call, body.name, templating.content(body.job, body.parameters, body.description), only_new=True)
+
+
+@route("GET /templates/{template}", Scope.READ, answer=Template)
 async def get(call: Call, query: NoQuery) -> Answer:
+    """A template."""
     row = await call.read(reader.template, call.namespace, call.path["template"])
     if row is None:
         raise problem.not_found()
@@ -53,17 +71,23 @@ async def get(call: Call, query: NoQuery) -> Answer:
     return same or shown(views.template(row), headers=revision.header(row.version))
 
 
-async def create(call: Call, query: WriteQuery, body: TemplateBody) -> Answer:
-    return await _write(call, body.name, templating.content(body.job, body.parameters, body.description), only_new=True)
-
-
+@route("PUT /templates/{template}", Scope.DEFINE, answer=Template, codes=_CODES, example=_EXAMPLE)
 async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+    """Creates or replaces a template. Jobs that were made of it stay as they are."""
     if body.job is None:
         raise flaw("missing_field", "/job", "job is missing")
     return await _write(call, _named(call, body), templating.content(body.job, body.parameters, body.description))
 
 
+@route(
+    "PATCH /templates/{template}",
+    Scope.DEFINE,
+    answer=Template,
+    codes=_CODES,
+    example={"description": "a nightly backup of one host"},
+)
 async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+    """Replaces the named members of a template."""
     name = _named(call, body)
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
     row = await call.read(reader.template, call.namespace, name)
@@ -77,7 +101,10 @@ async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     return await _write(call, name, content, based_on=row.version)
 
 
+@route("DELETE /templates/{template}", Scope.DEFINE, status=204, codes=("precondition_failed",))
 async def delete(call: Call, query: WriteQuery) -> Answer:
+    """Deletes a template. Jobs that were made of it stay."""
+
     def remove(tx: Tx) -> None:
         if not ops.delete(tx, call.namespace, call.path["template"], call.actor, _condition(call)):
             raise problem.not_found()
@@ -124,79 +151,3 @@ def _named(call: Call, body: TemplatePatch) -> str:
     if body.name not in (None, name):
         raise flaw("bad_field", "/name", f"the name is that of the path, {name}, or left out")
     return name
-
-
-_EXAMPLE = {
-    "name": "backup",
-    "parameters": {"host": {"type": "string"}},
-    "job": {"command": ["backup", {"$parameter": "host"}], "schedule": "0 3 * * *"},
-}
-_CODES = ("bad_definition", "unknown_field", "missing_field", "precondition_failed")
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/templates",
-        needs=Scope.READ,
-        handler=list_templates,
-        summary="Templates by name.",
-        query=TemplatesQuery,
-        answer=listing.of(Template),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/templates",
-        needs=Scope.DEFINE,
-        handler=create,
-        summary="Creates a template.",
-        query=WriteQuery,
-        body=TemplateBody,
-        answer=Template,
-        status=201,
-        codes=(*_CODES, "name_taken"),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/templates/{template}",
-        needs=Scope.READ,
-        handler=get,
-        summary="A template.",
-        answer=Template,
-    ),
-    Route(
-        method="PUT",
-        path="/templates/{template}",
-        needs=Scope.DEFINE,
-        handler=put,
-        summary="Creates or replaces a template. Jobs that were made of it stay as they are.",
-        query=WriteQuery,
-        body=TemplatePatch,
-        answer=Template,
-        codes=_CODES,
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="PATCH",
-        path="/templates/{template}",
-        needs=Scope.DEFINE,
-        handler=patch,
-        summary="Replaces the named members of a template.",
-        query=WriteQuery,
-        body=TemplatePatch,
-        answer=Template,
-        codes=_CODES,
-        example={"description": "a nightly backup of one host"},
-    ),
-    Route(
-        method="DELETE",
-        path="/templates/{template}",
-        needs=Scope.DEFINE,
-        handler=delete,
-        summary="Deletes a template. Jobs that were made of it stay.",
-        query=WriteQuery,
-        status=204,
-        codes=("precondition_failed",),
-    ),
-]

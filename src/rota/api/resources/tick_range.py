@@ -11,7 +11,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import bad_parameter
 from rota.api.resources.schedules import find
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.instant import MICROSECONDS, instant
 from rota.store.port import View
@@ -21,7 +21,9 @@ from rota.views.schedule import LintResult
 from rota.views.tick_range import ScheduleDays, TicksOfAll
 
 DAY = 86_400 * MICROSECONDS
+
 MOST_DAYS = 8
+
 USUAL_DAYS = 120
 
 
@@ -53,7 +55,10 @@ class DaysQuery(msgspec.Struct, frozen=True, kw_only=True, rename={"from_": "fro
     app: str | None = None
 
 
+@route("GET /ticks", Scope.READ, is_heavy=True, answer=TicksOfAll)
 async def ticks(call: Call, query: TicksQuery) -> Answer:
+    """The ticks of all schedules in a range of time, past and to come, and how many in each quarter hour."""
+
     def read(view: View) -> TicksOfAll:
         low = view.now - view.now % DAY if query.from_ is None else instant(query.from_)
         high = low + DAY if query.to is None else instant(query.to)
@@ -65,51 +70,19 @@ async def ticks(call: Call, query: TicksQuery) -> Answer:
     return shown(await call.read(read))
 
 
+@route("GET /lint", Scope.READ, is_heavy=True, answer=LintResult)
 async def lint(call: Call, query: LintQuery) -> Answer:
+    """What the owners of schedules may not expect: herds, times that do not exist, runs that take too long."""
     return shown(await call.read(schedules.lint, call.namespace, query.app))
 
 
+@route("GET /schedules/{schedule}/days", Scope.READ, is_heavy=True, answer=ScheduleDays, codes=("ambiguous_name",))
 async def days(call: Call, query: DaysQuery) -> Answer:
+    """The worst outcome of each day of a schedule, in its zone."""
+
     def read(view: View) -> ScheduleDays:
         row = find(view, call.namespace, call.path["schedule"], query.app)
         low = view.now - USUAL_DAYS * DAY if query.from_ is None else instant(query.from_)
         return views.days(view, call.namespace, row, low)
 
     return shown(await call.read(read))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/ticks",
-        needs=Scope.READ,
-        handler=ticks,
-        summary="The ticks of all schedules in a range of time, past and to come, and how many in each quarter hour.",
-        query=TicksQuery,
-        is_heavy=True,
-        answer=TicksOfAll,
-        codes=("read_budget",),
-    ),
-    Route(
-        method="GET",
-        path="/lint",
-        needs=Scope.READ,
-        handler=lint,
-        summary="What the owners of schedules may not expect: herds, times that do not exist, runs that take too long.",
-        query=LintQuery,
-        is_heavy=True,
-        answer=LintResult,
-        codes=("read_budget",),
-    ),
-    Route(
-        method="GET",
-        path="/schedules/{schedule}/days",
-        needs=Scope.READ,
-        handler=days,
-        summary="The worst outcome of each day of a schedule, in its zone.",
-        query=DaysQuery,
-        is_heavy=True,
-        answer=ScheduleDays,
-        codes=("ambiguous_name", "read_budget"),
-    ),
-]

@@ -11,7 +11,7 @@ from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.problem import Problem
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
 from rota.domain.tick_policy import TickOutcome
@@ -23,7 +23,9 @@ from rota.views.tick import Tick
 
 MOST_LOOKED_AT = 20_000
 """The most rows that one page reads, and the most that the sums count."""
+
 CHUNK = 1000
+
 FOREVER = 2**62
 
 
@@ -59,7 +61,9 @@ class TickList(Shape, frozen=True):
     """The sums by outcome."""
 
 
+@route("GET /schedules/{schedule}/ticks", Scope.READ, answer=TickList, codes=("ambiguous_name",))
 async def ticks(call: Call, query: TickQuery) -> Answer:
+    """The outcome of every tick of a schedule, newest first, and the sums by outcome."""
     at = listing.position(call, query)
     low = 0 if query.from_ is None else instant(query.from_)
     high = FOREVER if query.to is None else instant(query.to) - 1
@@ -131,17 +135,3 @@ def _place(key: list[str] | None) -> tuple[int, int] | None:
     if len(key) != 2 or not all(part.isdecimal() and len(part) <= 18 for part in key):
         raise Problem("bad_cursor", "the cursor belongs to another list: start again without a cursor")
     return int(key[0]), int(key[1])
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/schedules/{schedule}/ticks",
-        needs=Scope.READ,
-        handler=ticks,
-        summary="The outcome of every tick of a schedule, newest first, and the sums by outcome.",
-        query=TickQuery,
-        answer=TickList,
-        codes=("bad_cursor", "ambiguous_name"),
-    )
-]

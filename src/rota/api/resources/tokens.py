@@ -12,7 +12,7 @@ from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.problem import Problem
 from rota.api.query import Page
-from rota.api.route import BASE, NoQuery, Route
+from rota.api.route import BASE, NoQuery, route
 from rota.domain import access, duration
 from rota.domain import token as texts
 from rota.domain.access import Grant, Role, Scope
@@ -26,7 +26,9 @@ from rota.views import token as views
 from rota.views.token import NewToken, Token
 
 DEFAULT_S = 90 * 86400
+
 Duration = float | str
+
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -66,12 +68,26 @@ class RotateIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     overlap: Annotated[Duration, msgspec.Meta(description="A duration: seconds, or text such as 1h.")] = 0
 
 
+_EXAMPLE = {"name": "reports", "role": "viewer"}
+
+
+@route("GET /tokens", Scope.ADMIN, answer=listing.of(Token))
 async def list_tokens(call: Call, query: Page) -> Answer:
+    """The tokens of the namespace, newest first."""
     found = await call.read(views.tokens, call.namespace)
     return listing.of_all(call, query, Token, found, lambda one: [one.token_id])
 
 
+@route(
+    "POST /tokens",
+    Scope.ADMIN,
+    answer=NewToken,
+    status=201,
+    codes=("exceeds_own_rights", "name_taken", "quota_exceeded", "bad_definition"),
+    example=_EXAMPLE,
+)
 async def create(call: Call, query: NoQuery, body: TokenIn) -> Answer:
+    """Makes a token. Its secret is in this answer and nowhere else."""
     grant = _grant(body, call.namespace)
     text = texts.written(
         call.services.clock.secret_bits(texts.SECRET_BITS),
@@ -89,7 +105,10 @@ async def create(call: Call, query: NoQuery, body: TokenIn) -> Answer:
     return answer
 
 
+@route("GET /tokens/{token}", Scope.ADMIN, answer=Token)
 async def get(call: Call, query: NoQuery) -> Answer:
+    """One token, without its secret."""
+
     def read(view: View) -> Token:
         row = access_reader.token(view, call.namespace, _id(call))
         if row is None:
@@ -99,7 +118,12 @@ async def get(call: Call, query: NoQuery) -> Answer:
     return shown(await call.read(read))
 
 
+@route(
+    "PATCH /tokens/{token}", Scope.ADMIN, answer=Token, codes=("conflict", "name_taken"), example={"name": "reports-2"}
+)
 async def change(call: Call, query: NoQuery, body: TokenChange) -> Answer:
+    """Changes the name or the end of a token."""
+
     def apply(tx: Tx) -> TokenRow:
         known = ops.known(tx, call.namespace, _id(call))
         until = known.expires_at if body.expires_at is None else instant(body.expires_at)
@@ -110,13 +134,17 @@ async def change(call: Call, query: NoQuery, body: TokenChange) -> Answer:
     return answer
 
 
+@route("DELETE /tokens/{token}", Scope.ADMIN, status=204)
 async def revoke(call: Call, query: NoQuery) -> Answer:
+    """Revokes a token and ends its sessions and streams. The row stays."""
     answer = await call.act(lambda tx, _: no_content(), ops.revoke, call.namespace, _id(call), call.actor)
     call.services.forget_grants()
     return answer
 
 
+@route("POST /tokens/{token}/rotate", Scope.ADMIN, answer=NewToken, codes=("conflict",), example={"overlap": "1h"})
 async def rotate(call: Call, query: NoQuery, body: RotateIn | None) -> Answer:
+    """Gives a token a new secret; the old one stays valid for `overlap`."""
     overlap_s = duration.seconds((body or RotateIn()).overlap, "overlap")
     text = texts.written(call.services.clock.secret_bits(texts.SECRET_BITS))
 
@@ -157,69 +185,3 @@ def _expiry(body: TokenIn, call: Call) -> int:
         return instant(body.expires_at)
     wanted_s = DEFAULT_S if body.expires_in is None else duration.positive_seconds(body.expires_in, "expiresIn")
     return call.services.clock.now() + round(wanted_s * MICROSECONDS)
-
-
-_EXAMPLE = {"name": "reports", "role": "viewer"}
-ROUTES = [
-    Route(
-        method="GET",
-        path="/tokens",
-        needs=Scope.ADMIN,
-        handler=list_tokens,
-        summary="The tokens of the namespace, newest first.",
-        query=Page,
-        answer=listing.of(Token),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/tokens",
-        needs=Scope.ADMIN,
-        handler=create,
-        summary="Makes a token. Its secret is in this answer and nowhere else.",
-        body=TokenIn,
-        answer=NewToken,
-        status=201,
-        codes=("exceeds_own_rights", "name_taken", "quota_exceeded", "bad_definition"),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/tokens/{token}",
-        needs=Scope.ADMIN,
-        handler=get,
-        summary="One token, without its secret.",
-        answer=Token,
-    ),
-    Route(
-        method="PATCH",
-        path="/tokens/{token}",
-        needs=Scope.ADMIN,
-        handler=change,
-        summary="Changes the name or the end of a token.",
-        body=TokenChange,
-        answer=Token,
-        codes=("conflict", "name_taken"),
-        example={"name": "reports-2"},
-    ),
-    Route(
-        method="DELETE",
-        path="/tokens/{token}",
-        needs=Scope.ADMIN,
-        handler=revoke,
-        summary="Revokes a token and ends its sessions and streams. The row stays.",
-        status=204,
-    ),
-    Route(
-        method="POST",
-        path="/tokens/{token}/rotate",
-        needs=Scope.ADMIN,
-        handler=rotate,
-        summary="Gives a token a new secret; the old one stays valid for `overlap`.",
-        body=RotateIn,
-        is_body_optional=True,
-        answer=NewToken,
-        codes=("conflict",),
-        example={"overlap": "1h"},
-    ),
-]

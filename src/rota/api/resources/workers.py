@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.named import OfApp, OfAppOrDry
 from rota.api.query import Page
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain.access import Scope
 from rota.domain.instant import instant
 from rota.ops import fleet as ops
@@ -32,7 +32,9 @@ class WorkerQuery(Page, frozen=True, kw_only=True, rename="camel"):
     """Workers that stopped at this time or later are listed, too."""
 
 
+@route("GET /workers", Scope.READ, answer=listing.of(Worker))
 async def list_workers(call: Call, query: WorkerQuery) -> Answer:
+    """Worker processes, newest first: what they serve, how busy they are, and whether they are live."""
     since = NEVER if query.since is None else instant(query.since)
     found = await call.read(views.workers, call.namespace, since)
     wanted = [one for one in found if _fits(one, query)]
@@ -40,11 +42,16 @@ async def list_workers(call: Call, query: WorkerQuery) -> Answer:
     return listing.of_all(call, query, Worker, wanted, lambda one: [one.worker_id.zfill(20)])
 
 
+@route("GET /workers/{worker}", Scope.READ, answer=Worker, codes=("ambiguous_name",))
 async def get(call: Call, query: OfApp) -> Answer:
+    """One worker process, by its id or its name."""
     return shown(await call.read(_find, call.namespace, call.path["worker"], query.app))
 
 
+@route("POST /workers/{worker}/drain", Scope.OPERATE, answer=WorkerChanged, codes=("ambiguous_name",))
 async def drain(call: Call, query: OfAppOrDry) -> Answer:
+    """Lets a worker process finish its executions, claim no more, and exit."""
+
     def act(tx: Tx) -> tuple[str, bool]:
         known = _find(tx, call.namespace, call.path["worker"], query.app)
         return known.worker_id, ops.ask_to_drain(tx, call.namespace, int(known.worker_id), call.actor)
@@ -74,37 +81,3 @@ def _find(view: View, namespace: str, thing: str, app: str | None) -> Worker:
         found = [one for one in views.workers(view, namespace) if one.name == thing]
     found = [one for one in found if app in (None, one.app)]
     return named.the_one(found, thing, lambda one: (one.worker_id, one.app))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/workers",
-        needs=Scope.READ,
-        handler=list_workers,
-        summary="Worker processes, newest first: what they serve, how busy they are, and whether they are live.",
-        query=WorkerQuery,
-        answer=listing.of(Worker),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="GET",
-        path="/workers/{worker}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One worker process, by its id or its name.",
-        query=OfApp,
-        answer=Worker,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="POST",
-        path="/workers/{worker}/drain",
-        needs=Scope.OPERATE,
-        handler=drain,
-        summary="Lets a worker process finish its executions, claim no more, and exit.",
-        query=OfAppOrDry,
-        answer=WorkerChanged,
-        codes=("ambiguous_name",),
-    ),
-]

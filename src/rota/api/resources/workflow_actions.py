@@ -18,7 +18,7 @@ from rota.api.problem import Flaw, Problem
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.workflows import find, refused_if_code, written
-from rota.api.route import Route
+from rota.api.route import route
 from rota.domain import payload
 from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError, DefinitionError
@@ -36,6 +36,7 @@ from rota.views.shape import Shape
 from rota.views.workflow_detail import WorkflowChange, WorkflowInFull, WorkflowVersionInfo
 
 FAR = 2**62
+
 MOST_NOTE = 500
 
 
@@ -81,7 +82,16 @@ class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
     diff: int | None = None
 
 
+@route(
+    "POST /workflows/{workflow}/trigger",
+    Scope.ENQUEUE,
+    answer=Started,
+    status=201,
+    codes=("deleted", "ambiguous_name", "bad_arguments", "key_conflict", "queue_full", *quotas.CODES),
+    example={"arguments": {"day": "2030-01-31"}},
+)
 async def trigger(call: Call, query: OfAppOrDry, body: StartOptions | None) -> Answer:
+    """Starts a run now. It waits while the workflow is paused."""
     options = body or StartOptions()
     id = call.services.ids.new()
     keeper = call.services.part(QuotaKeeper)
@@ -107,18 +117,37 @@ async def trigger(call: Call, query: OfAppOrDry, body: StartOptions | None) -> A
     return await call.act(show, act)
 
 
+@route(
+    "POST /workflows/{workflow}/pause",
+    Scope.OPERATE,
+    answer=WorkflowChange,
+    codes=("deleted", "ambiguous_name"),
+    example={"note": "the source is down"},
+)
 async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
+    """Starts no more runs of a workflow until it is resumed; open runs continue."""
     note = payload.clean((body.note if body else None) or "", MOST_NOTE)
     return await _act(
         call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
     )
 
 
+@route("POST /workflows/{workflow}/resume", Scope.OPERATE, answer=WorkflowChange, codes=("deleted", "ambiguous_name"))
 async def resume(call: Call, query: OfAppOrDry) -> Answer:
+    """Starts runs of a paused workflow again."""
     return await _act(call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor))
 
 
+@route(
+    "POST /workflows/{workflow}/rollback",
+    Scope.DEFINE,
+    answer=WorkflowInFull,
+    codes=("deleted", "ambiguous_name", "defined_in_code", "bad_workflow"),
+    example={"version": 1},
+)
 async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
+    """Puts the definition of an earlier version in force again. Open runs keep the version they began with."""
+
     def act(tx: Tx) -> Written:
         row = find(tx, call, query.app)
 
@@ -135,7 +164,11 @@ async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
     return await call.act(lambda tx, done: written(call, tx, done), act)
 
 
+@route(
+    "GET /workflows/{workflow}/versions", Scope.READ, answer=listing.of(WorkflowVersionInfo), codes=("ambiguous_name",)
+)
 async def list_versions(call: Call, query: VersionsQuery) -> Answer:
+    """The versions of a workflow, newest first."""
     at = listing.position(call, query)
     after, is_up = listing.number(at), (query.order == "asc") != at.is_back
 
@@ -151,7 +184,15 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     return listing.page(call, query, WorkflowVersionInfo, items, lambda one: [str(one.version)], has_more=has_more)
 
 
+@route(
+    "GET /workflows/{workflow}/versions/{version}",
+    Scope.READ,
+    answer=WorkflowVersionInfo | list[Difference],
+    codes=("ambiguous_name",),
+)
 async def get_version(call: Call, query: VersionQuery) -> Answer:
+    """A version of a workflow; with diff, how it differs from another one."""
+
     def read(view: View) -> Any:
         row = find(view, call, query.app)
         this = _version(view, call, row, call.path["version"])
@@ -227,76 +268,3 @@ def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow | Non
         return None
     number = row.base + int(text)
     return next(iter(definition_reader.versions(view, call.namespace, row, number - 1, number + 1, 1)), None)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/workflows/{workflow}/trigger",
-        needs=Scope.ENQUEUE,
-        handler=trigger,
-        summary="Starts a run now. It waits while the workflow is paused.",
-        query=OfAppOrDry,
-        body=StartOptions,
-        is_body_optional=True,
-        answer=Started,
-        status=201,
-        codes=("deleted", "ambiguous_name", "bad_arguments", "key_conflict", "queue_full", *quotas.CODES),
-        example={"arguments": {"day": "2030-01-31"}},
-    ),
-    Route(
-        method="POST",
-        path="/workflows/{workflow}/pause",
-        needs=Scope.OPERATE,
-        handler=pause,
-        summary="Starts no more runs of a workflow until it is resumed; open runs continue.",
-        query=OfAppOrDry,
-        body=Note,
-        is_body_optional=True,
-        answer=WorkflowChange,
-        codes=("deleted", "ambiguous_name"),
-        example={"note": "the source is down"},
-    ),
-    Route(
-        method="POST",
-        path="/workflows/{workflow}/resume",
-        needs=Scope.OPERATE,
-        handler=resume,
-        summary="Starts runs of a paused workflow again.",
-        query=OfAppOrDry,
-        answer=WorkflowChange,
-        codes=("deleted", "ambiguous_name"),
-    ),
-    Route(
-        method="POST",
-        path="/workflows/{workflow}/rollback",
-        needs=Scope.DEFINE,
-        handler=rollback,
-        summary="Puts the definition of an earlier version in force again. Open runs keep the version they began with.",
-        query=OfAppOrDry,
-        body=Rollback,
-        answer=WorkflowInFull,
-        codes=("deleted", "ambiguous_name", "defined_in_code", "bad_workflow"),
-        example={"version": 1},
-    ),
-    Route(
-        method="GET",
-        path="/workflows/{workflow}/versions",
-        needs=Scope.READ,
-        handler=list_versions,
-        summary="The versions of a workflow, newest first.",
-        query=VersionsQuery,
-        answer=listing.of(WorkflowVersionInfo),
-        codes=("bad_cursor", "ambiguous_name"),
-    ),
-    Route(
-        method="GET",
-        path="/workflows/{workflow}/versions/{version}",
-        needs=Scope.READ,
-        handler=get_version,
-        summary="A version of a workflow; with diff, how it differs from another one.",
-        query=VersionQuery,
-        answer=WorkflowVersionInfo | list[Difference],
-        codes=("ambiguous_name",),
-    ),
-]

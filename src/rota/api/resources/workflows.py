@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.named import NamedPage, OfApp, OfAppOrDry
 from rota.api.problem import Problem
-from rota.api.route import Route
+from rota.api.route import route
 from rota.api.workflow_body import DEFAULT_APP, merged
 from rota.domain import callback
 from rota.domain.access import Scope
@@ -44,7 +44,23 @@ class DeleteQuery(OfAppOrDry, frozen=True, kw_only=True, rename="camel"):
     pending: Literal["keep", "cancel"] = "keep"
 
 
+_EXAMPLE = {
+    "rota": "workflow/1",
+    "name": "etl",
+    "parameters": {"day": {"type": "string"}},
+    "steps": [
+        {"id": "extract", "job": "extract", "with": {"day": {"$": "input.day"}}},
+        {"id": "load", "job": "load", "with": {"rows": {"$": "extract"}}},
+    ],
+    "result": {"$": "load"},
+}
+_CODES = ("ambiguous_name", "precondition_failed", "bad_workflow", "defined_in_code", "name_taken")
+
+
+@route("GET /workflows", Scope.READ, answer=listing.of(Workflow))
 async def list_workflows(call: Call, query: WorkflowQuery) -> Answer:
+    """Workflows in the order of their names."""
+
     def read(view: View) -> list[Workflow]:
         rows = [row for row in workflow_reader.workflows(view, call.namespace) if _fits(row, query)]
         return workflow_detail.workflows(view, call.namespace, rows)
@@ -52,7 +68,16 @@ async def list_workflows(call: Call, query: WorkflowQuery) -> Answer:
     return listing.of_all(call, query, Workflow, await call.read(read), lambda one: [one.name, one.app])
 
 
+@route(
+    "POST /workflows",
+    Scope.DEFINE,
+    answer=WorkflowInFull,
+    status=201,
+    codes=("name_taken", "bad_workflow", "bad_definition"),
+    example=_EXAMPLE,
+)
 async def create(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
+    """Makes a workflow of the app that `app` names, or of the app default. The body is its data form."""
     app = _app(query.app or DEFAULT_APP)
 
     def act(tx: Tx) -> Written:
@@ -65,7 +90,10 @@ async def create(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
     return await call.act(lambda tx, done: written(call, tx, done), act)
 
 
+@route("GET /workflows/{workflow}", Scope.READ, answer=WorkflowInFull, codes=("ambiguous_name",))
 async def get(call: Call, query: OfApp) -> Answer:
+    """One workflow with its definition, by its id or its name."""
+
     def read(view: View) -> Answer:
         row = find(view, call, query.app)
         return revision.not_modified(call.headers, row.revision) or answer(view, call, row)
@@ -73,7 +101,9 @@ async def get(call: Call, query: OfApp) -> Answer:
     return await call.read(read)
 
 
+@route("PUT /workflows/{workflow}", Scope.DEFINE, answer=WorkflowInFull, codes=_CODES, example=_EXAMPLE)
 async def put(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
+    """Makes a workflow, or replaces it. The same content makes no new version."""
     conditions = revision.conditions(call.headers)
 
     def check(known: JobRow | None) -> None:
@@ -95,7 +125,15 @@ async def put(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
     return await call.act(lambda tx, done: written(call, tx, done), act)
 
 
+@route(
+    "PATCH /workflows/{workflow}",
+    Scope.DEFINE,
+    answer=WorkflowInFull,
+    codes=(*_CODES, "deleted"),
+    example={"description": "Loads the files of a day."},
+)
 async def change(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
+    """Replaces the named members of the data form; null puts the default back."""
     conditions = revision.conditions(call.headers)
 
     def act(tx: Tx) -> Written:
@@ -112,7 +150,14 @@ async def change(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
     return await call.act(lambda tx, done: written(call, tx, done), act)
 
 
+@route(
+    "DELETE /workflows/{workflow}",
+    Scope.DEFINE,
+    status=204,
+    codes=("ambiguous_name", "has_dependents", "defined_in_code", "deleted", "precondition_failed"),
+)
 async def remove(call: Call, query: DeleteQuery) -> Answer:
+    """Deletes a workflow: its schedules end, its name is free. Its runs continue, and its id still reads."""
     conditions = revision.conditions(call.headers)
 
     def act(tx: Tx) -> JobRow:
@@ -210,85 +255,3 @@ def _refuse_used(tx: Tx, namespace: str, row: JobRow) -> None:
     ]
     if users:
         raise HasDependents(f"these workflows run {row.name} as a step: {', '.join(users[:5])}; change them first")
-
-
-_EXAMPLE = {
-    "rota": "workflow/1",
-    "name": "etl",
-    "parameters": {"day": {"type": "string"}},
-    "steps": [
-        {"id": "extract", "job": "extract", "with": {"day": {"$": "input.day"}}},
-        {"id": "load", "job": "load", "with": {"rows": {"$": "extract"}}},
-    ],
-    "result": {"$": "load"},
-}
-_CODES = ("ambiguous_name", "precondition_failed", "bad_header", "bad_workflow", "defined_in_code", "name_taken")
-ROUTES = [
-    Route(
-        method="GET",
-        path="/workflows",
-        needs=Scope.READ,
-        handler=list_workflows,
-        summary="Workflows in the order of their names.",
-        query=WorkflowQuery,
-        answer=listing.of(Workflow),
-        codes=("bad_cursor",),
-    ),
-    Route(
-        method="POST",
-        path="/workflows",
-        needs=Scope.DEFINE,
-        handler=create,
-        summary="Makes a workflow of the app that `app` names, or of the app default. The body is its data form.",
-        query=OfAppOrDry,
-        body=dict[str, Any],
-        answer=WorkflowInFull,
-        status=201,
-        codes=("name_taken", "bad_workflow", "bad_definition", "missing_field"),
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="GET",
-        path="/workflows/{workflow}",
-        needs=Scope.READ,
-        handler=get,
-        summary="One workflow with its definition, by its id or its name.",
-        query=OfApp,
-        answer=WorkflowInFull,
-        codes=("ambiguous_name",),
-    ),
-    Route(
-        method="PUT",
-        path="/workflows/{workflow}",
-        needs=Scope.DEFINE,
-        handler=put,
-        summary="Makes a workflow, or replaces it. The same content makes no new version.",
-        query=OfAppOrDry,
-        body=dict[str, Any],
-        answer=WorkflowInFull,
-        codes=_CODES,
-        example=_EXAMPLE,
-    ),
-    Route(
-        method="PATCH",
-        path="/workflows/{workflow}",
-        needs=Scope.DEFINE,
-        handler=change,
-        summary="Replaces the named members of the data form; null puts the default back.",
-        query=OfAppOrDry,
-        body=dict[str, Any],
-        answer=WorkflowInFull,
-        codes=(*_CODES, "deleted"),
-        example={"description": "Loads the files of a day."},
-    ),
-    Route(
-        method="DELETE",
-        path="/workflows/{workflow}",
-        needs=Scope.DEFINE,
-        handler=remove,
-        summary="Deletes a workflow: its schedules end, its name is free. Its runs continue, and its id still reads.",
-        query=DeleteQuery,
-        status=204,
-        codes=("ambiguous_name", "has_dependents", "defined_in_code", "deleted", "precondition_failed", "bad_header"),
-    ),
-]
