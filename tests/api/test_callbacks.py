@@ -27,6 +27,7 @@ from rota.executors.http.callback import SECRET, CallbackExecutor, key
 from rota.executors.http.signing import verify
 from rota.ops import after_end, callbacks, control
 from rota.store import reader
+from rota.views import execution as executions
 from rota.views.callback import callback_state
 from rota.views.execution import execution
 from tests.api.jobs import FREE, add_jobs
@@ -52,7 +53,7 @@ async def enqueue(client: httpx.AsyncClient, **about: Any) -> str:
 
 def calls(server: Server) -> list[dict[str, Any]]:
     """The arguments of all executions that call back."""
-    rows = server.store.read(reader.executions, "default", reader.Filter(job=callback.JOB))
+    rows = server.store.read(executions.rows, "default", reader.Filter(job=callback.JOB)).items
     return [msgspec.json.decode(row.arguments) for row in rows]
 
 

@@ -14,7 +14,8 @@ from rota.domain.schedule import Spec
 from rota.domain.status import TERMINAL, Status
 from rota.domain.trigger import After, Cron, Every, Trigger
 from rota.ops import finish, schedule
-from rota.store import reader
+from rota.store.reader import ExecutionRow, Filter
+from rota.views import execution as views
 from tests.cli.shell import HANG_S, Seed, Shell
 from tests.support.databases import fresh_database
 from tests.support.waiting import eventually
@@ -39,6 +40,10 @@ def started(shell: Shell, name: str = "report") -> dict[str, str]:
 
 def executions(shell: Shell) -> list[Any]:
     return list(shell.ok("executions", "--limit", "10000", "--json").rows)
+
+
+def queued(seed: Seed) -> list[ExecutionRow]:
+    return seed.store.read(views.rows, "default", Filter(status=Status.QUEUED)).items
 
 
 def test_every_tick_of_the_time_becomes_an_execution(shell: Shell, seed: Seed) -> None:
@@ -199,8 +204,8 @@ def test_at_once_waits_for_the_end_of_earlier_ticks(shell: Shell, seed: Seed) ->
     process = shell.start("backfill", "send", *JANUARY, "--at-once", "4")
     most = ended = 0
     while ended < 31:
-        eventually(lambda: seed.store.read(reader.executions, "default", reader.Filter(status=Status.QUEUED)) != [])
-        most = max(most, len(seed.store.read(reader.executions, "default", reader.Filter(status=Status.QUEUED))))
+        eventually(lambda: queued(seed) != [])
+        most = max(most, len(queued(seed)))
         before = seed.join()
         held = seed.claim(before)
         seed.store.transact(finish.finish, [finish.Finished(id, fence, Succeeded("1")) for id, fence in held])

@@ -12,7 +12,7 @@ from rota.ops import define, enqueue, fleet, submission
 from rota.store import claim_reader, reader
 from rota.store.port import View
 from rota.store.reader import Filter, QueueRow
-from rota.views import lookup
+from rota.views import execution, lookup
 from rota.views.finding import findings
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
 
@@ -164,7 +164,7 @@ def test_executions_of_another_namespace_are_not_visible(world: World) -> None:
             with pytest.raises(UnknownExecution):
                 world.store.read(query, "tenant", id)
     for wanted in (Filter(), Filter(job="send"), Filter(status=Status.FAILED), Filter(status=Status.QUEUED)):
-        assert world.store.read(reader.executions, "tenant", wanted) == []
+        assert world.store.read(execution.rows, "tenant", wanted).items == []
     assert world.store.read(reader.dead, "tenant", Filter()) == []
     assert world.store.read(reader.dead_count, "tenant") == 0
     assert world.store.read(reader.workers, "tenant", 0) == []
@@ -232,9 +232,9 @@ def test_reading_sees_one_consistent_state(world: World) -> None:
     world.enqueue_many(3)
 
     def twice(view: View) -> tuple[int, int]:
-        rows = reader.executions(view, NAMESPACE, Filter())
-        again = reader.executions(view, NAMESPACE, Filter())
-        return len(rows), len(again)
+        rows = execution.rows(view, NAMESPACE, Filter())
+        again = execution.rows(view, NAMESPACE, Filter())
+        return len(rows.items), len(again.items)
 
     assert world.store.read(twice) == (3, 3)
 

@@ -14,6 +14,7 @@ from rota.store import claim_reader, event_reader, reader
 from rota.store.event_reader import EventFilter
 from rota.store.reader import Filter
 from rota.views import error_group as error_views
+from rota.views import execution as execution_views
 from rota.views import finding as finding_views
 from rota.views import lookup
 from tests.differential.side import Side
@@ -81,7 +82,7 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("claim facts", _read(claim_reader.claim_facts, _namespace, _id)),
     ("id by its start", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[: 4 + len(asked.ids) * 2])),
     ("id by its end", _read(lookup.execution_id, _namespace, lambda _, asked: asked.id[-6 - len(asked.ids) :])),
-    ("executions", _read(reader.executions, _namespace, lambda _, asked: asked.wanted)),
+    ("executions", _read(execution_views.rows, _namespace, lambda _, asked: asked.wanted)),
     ("dead", _read(reader.dead, _namespace, lambda _, asked: asked.wanted, lambda _, asked: asked.reason)),
     ("dead count", _read(reader.dead_count, _namespace)),
     ("are dead", _read(reader.are_dead, _namespace, lambda _, asked: [one for one in asked.ids if len(one) == 36])),

@@ -18,7 +18,7 @@ STEPS = 300
 PLANTED = {
     "end_pending": ("fence, 1, ", "fence + 1, 1, "),
     "due": ("run_at <= :now", "run_at <= :now + 1000000"),
-    "page_all": ("ORDER BY x.id DESC", "ORDER BY x.id"),
+    "heads_of_jobs": ("x.id < h.after", "x.id <= h.after"),
 }
 """Statements of PostgreSQL, and how to make each of them a little different from SQLite's."""
 

@@ -25,6 +25,7 @@ from rota.sdk.app import registry_of
 from rota.sdk.job import registered
 from rota.store import reader
 from rota.testing import harness
+from rota.views import execution as executions
 from tests.docs.pages import REPOSITORY
 
 
@@ -187,7 +188,7 @@ def test_a_busy_day_ends_well_but_for_the_declined_cards(monkeypatch: pytest.Mon
 
 def by_job() -> Counter[tuple[str, Status]]:
     wanted = reader.Filter(limit=10_000)
-    rows = registry_of(shop.app).connection.store().read(reader.executions, "default", wanted)
+    rows = registry_of(shop.app).connection.store().read(executions.rows, "default", wanted).items
     return Counter((row.job, row.status) for row in rows)
 
 

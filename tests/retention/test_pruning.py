@@ -13,6 +13,7 @@ from rota.domain.status import Status
 from rota.domain.unique import Unique
 from rota.ops import control, fleet, notes, retention, upkeep
 from rota.store import reader, retention_reader
+from rota.views import execution as executions
 from tests.notes import telling
 from tests.retention.passes import DAY_S, begin, ended, finish_all, policy, prune, sweep_through
 from tests.support.tables import table
@@ -84,8 +85,7 @@ def test_a_namespace_has_a_retention_of_its_own(world: World) -> None:
         world.finish(attempt)
 
     def kept() -> list[str]:
-        filters = reader.Filter()
-        return [name for name in names if world.store.read(reader.executions, name, filters)]
+        return [name for name in names if world.store.read(executions.rows, name, reader.Filter()).items]
 
     world.clock.advance(8 * DAY_S)
     assert (prune(world.store), kept()) == (1, ["default", "long", "ever"])

@@ -13,15 +13,16 @@ import pytest
 
 from rota import App, ArgumentsError, DefinitionError, Fixed, KeyConflict, NotUnique, QueueFull, Status, Unique
 from rota.domain import rank
+from rota.ids import FIRST_ID, LAST_ID
 from rota.ops import enqueue, submission
 from rota.sdk.app import registry_of
 from rota.store import reader
-from rota.store.reader import Filter
 from rota.testing import harness
 
 
 def count(app: App) -> int:
-    return len(registry_of(app).connection.store().read(reader.executions, "default", Filter(limit=1_000_000)))
+    store = registry_of(app).connection.store()
+    return len(store.read(reader.ids_between, "default", FIRST_ID, LAST_ID, 1_000_000))
 
 
 def test_an_accepted_execution_is_stored_with_its_arguments(app: App) -> None:

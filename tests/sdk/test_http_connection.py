@@ -34,6 +34,7 @@ from rota.sdk import http_connection
 from rota.sdk.app import registry_of
 from rota.store import reader
 from rota.testing import harness
+from rota.views import execution as executions
 from tests.api.jobs import ANY
 from tests.api.listening import listening
 from tests.api.server import Server, serving
@@ -54,7 +55,7 @@ class Place:
         return App(name, **{"url": self.url, **about})
 
     def count(self, job: str = "send", namespace: str = "default") -> int:
-        return len(self.server.store.read(reader.executions, namespace, reader.Filter(job=job)))
+        return len(self.server.store.read(executions.rows, namespace, reader.Filter(job=job)).items)
 
 
 @pytest.fixture

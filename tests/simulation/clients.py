@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 from rota.domain.blocker import Kind
 from rota.domain.errors import RotaError, StoreError, StoreUnavailable, UnknownExecution
 from rota.domain.status import Status
-from rota.ids import LAST_ID, IdSource
+from rota.ids import IdSource
 from rota.ops import blockers, control, define, enqueue, job_pauses
 from rota.ops.end_from_outside import Pending
 from rota.ops.submission import Header, Item
-from rota.store import reader
+from rota.store import execution_reader, reader
+from rota.store.execution_reader import Criteria, Where
 from rota.store.port import Tx
 from tests.simulation import requests
 from tests.simulation.calls import ReplyLost, SimCalls
@@ -32,9 +33,9 @@ MOST_HELD = 1000
 
 def hold(tx: Tx, job: str) -> int:
     """Puts all waiting executions of a job behind an event, too. Returns how many."""
-    where = {"namespace": NAMESPACE, "app": APP, "job": job, "queue": None, "since": None, "steps": 1}
-    found = tx.rows("page_live", status=Status.WAITING, before=LAST_ID, most=MOST_HELD, **where)
-    held = tx.records("pending", Pending, ids=[row[0] for row in found])
+    wanted = Criteria(status=(Status.WAITING,), job=(f"{APP}/{job}",))
+    found = execution_reader.page(tx, NAMESPACE, wanted, Where(), MOST_HELD)
+    held = tx.records("pending", Pending, ids=found.keys)
     blockers.block(tx, [(row.id, Kind.EVENT, job) for row in held if row.place is Status.WAITING])
     return len(held)
 

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from rota import App, StoreError
 from rota.clock import SystemClock
+from rota.ids import FIRST_ID, LAST_ID
 from rota.sdk.app import registry_of
 from rota.store import migrate, reader
 from rota.store.hints import Ended, Ready
-from rota.store.reader import Filter
 from rota.store.sqlite.bus import SqliteBus
 from rota.store.sqlite.store import SqliteStore
 
@@ -67,7 +67,7 @@ def read(path: str) -> None:
     store = registry_of(app).connection.store()
     looks = seen = 0
     while not select.select([sys.stdin], [], [], 0)[0]:
-        rows = store.read(reader.executions, "default", Filter(limit=1_000_000))
+        rows = store.read(reader.ids_between, "default", FIRST_ID, LAST_ID, 1_000_000)
         assert len(rows) >= seen, "an accepted execution disappeared"
         seen = len(rows)
         looks += 1

@@ -13,6 +13,7 @@ import pytest
 from rota.clock import ManualClock
 from rota.domain.outcome import Error, Failed
 from rota.domain.status import Status
+from rota.ids import FIRST_ID, LAST_ID
 from rota.store import execution_reader, reader
 from rota.store.execution_reader import Criteria, Where
 from rota.store.opening import open_store
@@ -69,7 +70,8 @@ def _fill(world: World, *, is_alone: bool) -> None:
 
 @cache
 def _all(world: World) -> Rows:
-    return {row.id: row for row in world.store.read(reader.executions, NAMESPACE, reader.Filter(limit=1000))}
+    ids = world.store.read(reader.ids_between, NAMESPACE, FIRST_ID, LAST_ID, 1000)
+    return {row.id: row for row in world.store.read(reader.executions_of, NAMESPACE, ids)}
 
 
 FILTERS: dict[str, tuple[Criteria, Callable[[reader.ExecutionRow], bool]]] = {

@@ -19,6 +19,7 @@ from rota.domain.usage import Usage
 from rota.sdk.app import registry_of
 from rota.store import notes, reader
 from rota.store.reader import ExecutionRow, WorkerRow
+from rota.views import execution as executions
 from tests.kill.processes import children_of, spawners_of
 from tests.support import jobs
 from tests.support.databases import fresh_file
@@ -88,7 +89,7 @@ class Site:
         return [usage.decode(found[fence]) for fence in sorted(found)]
 
     def executions(self, job: str) -> list[ExecutionRow]:
-        return registry_of(self.app).connection.store().read(reader.executions, "default", reader.Filter(job=job))
+        return registry_of(self.app).connection.store().read(executions.rows, "default", reader.Filter(job=job)).items
 
     def live(self) -> list[WorkerRow]:
         rows = registry_of(self.app).connection.store().read(reader.workers, "default", 0)

@@ -29,6 +29,7 @@ from rota.store.definition_reader import JobRow
 from rota.store.hints import Hint, Listener
 from rota.store.port import Store, Tx
 from rota.store.reader import AttemptRow, DeadRow, Ending, ExecutionRow, Filter
+from rota.views import execution as executions
 from rota.views.why import why
 from tests.support.newcomers import newcomer
 
@@ -205,7 +206,7 @@ class World:
         return found.text if found else ""
 
     def executions(self, **wanted: Any) -> list[str]:
-        return [row.id for row in self.store.read(reader.executions, NAMESPACE, Filter(**wanted))]
+        return [row.id for row in self.store.read(executions.rows, NAMESPACE, Filter(**wanted)).items]
 
     def dead(self, reason: str | None = None, **wanted: Any) -> list[DeadRow]:
         return self.store.read(reader.dead, NAMESPACE, Filter(**wanted), reason)

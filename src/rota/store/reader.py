@@ -11,7 +11,7 @@ from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.served import Served
 from rota.domain.status import TERMINAL, Status
 from rota.ids import LAST_ID, is_id
-from rota.store.port import Row, View, operation
+from rota.store.port import View, operation
 
 MOST_WAITING = 10_000
 """At most this many waiting executions are counted by what they wait for."""
@@ -308,38 +308,15 @@ def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 
-def executions(view: View, namespace: str, wanted: Filter) -> list[ExecutionRow]:
-    """A page of executions; for the next page, set `before` to the last id of this one."""
-    return executions_of(view, namespace, [row[0] for row in _page(view, namespace, wanted)])
-
-
 def executions_of(view: View, namespace: str, ids: Sequence[str]) -> list[ExecutionRow]:
     """Newest first."""
     return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids))
 
 
-def _page(view: View, namespace: str, wanted: Filter) -> list[Row]:
-    if wanted.run is not None:
-        about = {"run": wanted.run, "number": wanted.step, "status": wanted.status}
-        return view.rows("page_of_steps", **about, before=position(wanted.before), most=wanted.limit)
-    common = {
-        "namespace": namespace,
-        "app": wanted.app,
-        "queue": wanted.queue,
-        "since": wanted.since,
-        "before": position(wanted.before),
-        "most": wanted.limit,
-    }
-    status = wanted.status or (Status.FAILED if wanted.error else None)
-    if status in TERMINAL:
-        if status is Status.SUCCESS:
-            return view.rows("page_succeeded", **common, job=wanted.job)
-        return view.rows("page_ended", **common, status=status.value, job=wanted.job, error=wanted.error)
-    if status is not None:
-        return view.rows("page_live", **common, status=status.value, job=wanted.job)
-    if wanted.job is not None:
-        return view.rows("page_of_job", **common, job=wanted.job)
-    return view.rows("page_all", **common)
+def steps(view: View, run: str, wanted: Filter, most: int) -> list[str]:
+    """The executions of a run, newest first."""
+    about = {"run": run, "number": wanted.step, "status": wanted.status}
+    return [row[0] for row in view.rows("page_of_steps", **about, before=position(wanted.before), most=most)]
 
 
 def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) -> list[DeadRow]:

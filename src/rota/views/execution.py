@@ -24,7 +24,7 @@ from rota.views.callback import CallbackState, callback_state
 from rota.views.execution_list import schedule_ids
 from rota.views.inputs import complete_arguments
 from rota.views.progress import Progress, percent, progress_detail
-from rota.views.shape import Page, Shape, seconds, shaped
+from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.step import StepNames, StepPlace, step_names, step_place
 from rota.views.stored_json import decoded, error_text
 from rota.views.wait import WaitInfo, wait_info
@@ -160,17 +160,19 @@ def check(wanted: Filter) -> Filter:
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """Newest first."""
-    chosen = lookup.chosen(view, namespace, wanted)
+    found = rows(view, namespace, lookup.chosen(view, namespace, wanted))
+    names = step_names(view, namespace, found.items)
+    return Page([shaped(Execution, row, **_members(row, names)) for row in found.items], found.has_more)
+
+
+def rows(view: View, namespace: str, wanted: Filter) -> Page[ExecutionRow]:
+    """Newest first. A job is given by its own name."""
     if wanted.run is not None:
-        one_more = msgspec.structs.replace(chosen, limit=wanted.limit + 1)
-        rows = reader.executions(view, namespace, one_more)
-        has_more = len(rows) > wanted.limit
-    else:
-        where = execution_reader.Where(after=reader.position(wanted.before))
-        found = execution_reader.page(view, namespace, _filters(chosen), where, wanted.limit)
-        rows, has_more = reader.executions_of(view, namespace, found.keys), found.has_more
-    names = step_names(view, namespace, rows)
-    return Page([shaped(Execution, row, **_members(row, names)) for row in rows[: wanted.limit]], has_more)
+        steps = reader.steps(view, wanted.run, wanted, wanted.limit + 1)
+        return page(reader.executions_of(view, namespace, steps), wanted.limit)
+    where = execution_reader.Where(after=reader.position(wanted.before))
+    found = execution_reader.page(view, namespace, _filters(wanted), where, wanted.limit)
+    return Page(reader.executions_of(view, namespace, found.keys), found.has_more)
 
 
 def _filters(wanted: Filter) -> Criteria:

@@ -60,45 +60,6 @@ WITH newest AS (SELECT id FROM (SELECT id FROM execution ORDER BY id DESC LIMIT 
 SELECT x.id FROM newest n CROSS JOIN execution x ON x.id = n.id
 WHERE CAST(n.id AS text) LIKE :pattern AND x.namespace = :namespace
 
--- name: page_all
-SELECT x.id FROM execution x
-WHERE x.id < :before AND x.namespace = :namespace
-  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-ORDER BY x.id DESC LIMIT :most
-
--- name: page_of_job
-SELECT x.id FROM execution x
-WHERE x.job = :job AND x.id < :before AND x.namespace = :namespace
-  AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-ORDER BY x.id DESC LIMIT :most
-
--- name: page_ended
-SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.final = 1 AND f.status <> 'success' AND f.status = :status AND f.id < :before AND x.namespace = :namespace
-  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
-  AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since) AND (CAST(:error AS text) IS NULL OR FOUND(lower(f.error), lower(:error)) > 0)
-ORDER BY f.id DESC LIMIT :most
-
--- name: page_succeeded
-SELECT x.id FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.final = 1 AND f.status = 'success' AND f.id < :before AND x.namespace = :namespace
-  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app)
-  AND (CAST(:queue AS text) IS NULL OR x.queue = :queue) AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-ORDER BY f.id DESC LIMIT :most
-
--- name: page_live
-SELECT x.id FROM (
-    SELECT id FROM ready WHERE :status = 'queued'
-    UNION ALL SELECT id FROM running WHERE :status = 'running'
-    UNION ALL SELECT id FROM run WHERE :status = 'running'
-    UNION ALL SELECT id FROM waiting w WHERE :status = 'waiting' AND NOT EXISTS (SELECT 1 FROM run n WHERE n.id = w.id)
-    UNION ALL SELECT id FROM scheduled WHERE :status = CASE WHEN attempts > 0 THEN 'retrying' ELSE 'scheduled' END
-) t CROSS JOIN execution x ON x.id = t.id
-WHERE t.id < :before AND x.namespace = :namespace
-  AND (CAST(:job AS text) IS NULL OR x.job = :job) AND (CAST(:app AS text) IS NULL OR x.app = :app) AND (CAST(:queue AS text) IS NULL OR x.queue = :queue)
-  AND (CAST(:since AS bigint) IS NULL OR x.created_at >= :since)
-ORDER BY t.id DESC LIMIT :most
-
 -- name: dead_letters
 SELECT d.id, d.app, d.job, d.queue, d.reason, d.failed_at, f.error
 FROM dead d CROSS JOIN finished f ON f.id = d.id AND f.final = 1
