@@ -13,6 +13,7 @@ import sys
 
 from benchmarks.jobs import build
 from rota.clock import Clock
+from rota.domain.served import Served
 from rota.engine.async_store import StoreCalls, SupervisorCalls
 from rota.engine.heart import Heart
 from rota.engine.worker_loops import Assignment, WorkerLoops
@@ -67,15 +68,14 @@ async def _member(store: SupervisorCalls, clock: Clock, number: int, count: int,
     if what == "idle":
         assignment = Assignment(
             worker=worker,
-            namespace="default",
-            app="bench",
             queues=None,
             concurrency=1,
             lease_s=LEASE_S,
             poll_s=POLL_S,
             grace_s=0,
         )
-        loops.append(WorkerLoops(store.for_worker(worker), clock, assignment, {}).run())
+        port = store.for_worker(worker, Served.one("default", "bench", None, []))
+        loops.append(WorkerLoops(port, clock, assignment, {}).run())
     await asyncio.gather(*loops)
 
 

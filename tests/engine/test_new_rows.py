@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from rota.clock import ManualClock, SystemClock
 from rota.domain.headcount import Headcount
-from rota.domain.served import Served
 from rota.engine.capacity import MOST_AT_ONCE, Pace
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
@@ -32,7 +31,7 @@ class Store:
         self.asked: list[Sequence[Mark] | None] = []
         self.slots = 0
 
-    async def claim(self, _served: Any, slots: int, marks: Sequence[Mark] | None, _room: Any) -> Claimed:
+    async def claim(self, slots: int, marks: Sequence[Mark] | None, _room: Any) -> Claimed:
         self.asked.append(marks)
         self.slots = slots
         return Claimed([], frozenset([LANE]) if marks is None else None, [MARK])
@@ -42,7 +41,6 @@ def dispatcher_of(store: Store, outcomes: Completer, free: Callable[[], int]) ->
     clock = ManualClock()  # No time passes, so only the first claim is a sweep.
     return Dispatcher(
         cast("WorkerStore", store),
-        Served.of(["default"], "app", None, ["job"]),
         free=free,
         start=lambda _: None,
         outcomes=outcomes,

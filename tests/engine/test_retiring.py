@@ -15,6 +15,7 @@ import pytest
 from rota import App, Handle, Status
 from rota.clock import SystemClock
 from rota.domain.headcount import Headcount
+from rota.domain.served import Served
 from rota.engine import tether, wire
 from rota.engine.async_store import StoreCalls, SupervisorCalls, WorkerCalls
 from rota.engine.crew import Crew, Occupancy
@@ -32,8 +33,8 @@ SLOTS = 2
 class Watched(WorkerCalls):
     """The verbs of a worker, as its supervisor sees them on the wire."""
 
-    def __init__(self, calls: StoreCalls, worker: int, occupancy: Occupancy) -> None:
-        super().__init__(calls, worker)
+    def __init__(self, calls: StoreCalls, worker: int, served: Served, occupancy: Occupancy) -> None:
+        super().__init__(calls, worker, served)
         self._occupancy = occupancy
 
     def __getattribute__(self, name: str) -> Any:
@@ -73,15 +74,14 @@ class Scene:
         worker, _ = await SupervisorCalls(self.calls, SystemClock()).join(joining, 600)
         assignment = Assignment(
             worker=worker,
-            namespace="default",
-            app="scene",
             queues=None,
             concurrency=SLOTS,
             lease_s=600,
             poll_s=0.05,
             grace_s=grace_s,
         )
-        store = Watched(self.calls, worker, self.occupancy)
+        served = Served.one("default", "scene", None, ["wait"])
+        store = Watched(self.calls, worker, served, self.occupancy)
         self.loops = WorkerLoops(store, SystemClock(), assignment, registry_of(self.app).targets())
         self.running = asyncio.create_task(self.loops.run())
 
@@ -191,9 +191,10 @@ async def test_a_child_that_is_asked_to_retire_finishes_its_executions(file_site
         assert hello is not None
         joining = newcomer(hello.app, concurrency=SLOTS)
         worker, _ = await SupervisorCalls(calls, SystemClock()).join(joining, 600)
-        where: dict[str, Any] = {"namespace": "default", "app": hello.app, "queues": None, "concurrency": SLOTS}
-        child.send(msgspec.json.encode(Assignment(worker=worker, lease_s=600, poll_s=0.05, grace_s=0, **where)))
-        serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker)))
+        assignment = Assignment(worker=worker, queues=None, concurrency=SLOTS, lease_s=600, poll_s=0.05, grace_s=0)
+        child.send(msgspec.json.encode(assignment))
+        served = Served.one("default", hello.app, None, hello.jobs)
+        serving = asyncio.create_task(child.serve_store(WorkerCalls(calls, worker, served)))
         x = await file_site.app.jobs["gated"].aenqueue("go")
         await until(lambda: bool(file_site.journal("started")))
         child.send(tether.FINISH)

@@ -14,7 +14,6 @@ from rota.clock import SystemClock
 from rota.domain.claim import Claim
 from rota.domain.headcount import Headcount
 from rota.engine.capacity import GATHER_S
-from rota.engine.host import Hello
 from rota.engine.port import WorkerStore
 from rota.engine.worker_loops import WorkerLoops
 from rota.engine.worker_settings import WorkerSettings
@@ -48,7 +47,7 @@ class SlowStore:
         yield
         self.open -= 1
 
-    async def claim(self, _served: Any, slots: int, _marks: Any, _room: Any) -> Claimed:
+    async def claim(self, slots: int, _marks: Any, _room: Any) -> Claimed:
         async with self._transaction():
             return self._claim(slots)
 
@@ -58,7 +57,7 @@ class SlowStore:
             return []
 
     async def finish_and_claim(
-        self, reports: Sequence[Finished], _served: Any, slots: int, _marks: Any, _room: Any
+        self, reports: Sequence[Finished], slots: int, _marks: Any, _room: Any
     ) -> FinishedAndClaimed:
         async with self._transaction():
             self.written += len(reports)
@@ -74,7 +73,7 @@ class SlowStore:
             ]
         )
 
-    async def has_ready(self, _served: Any) -> bool:
+    async def has_ready(self) -> bool:
         return self.claimed < COUNT
 
     async def cancels(self) -> list[str]:
@@ -96,9 +95,8 @@ def worker_on(store: SlowStore, processes: int) -> WorkerLoops:
         grace_s=1,
         version="",
     )
-    hello = Hello(url="", namespace="default", app="slow", jobs=["nothing"])
     targets = {"nothing": registered(app.jobs["nothing"]).target}
-    return WorkerLoops(cast("WorkerStore", store), SystemClock(), settings.assignment(1, hello), targets)
+    return WorkerLoops(cast("WorkerStore", store), SystemClock(), settings.assignment(1), targets)
 
 
 async def run(loops: WorkerLoops, store: SlowStore) -> None:

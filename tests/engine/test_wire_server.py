@@ -14,10 +14,13 @@ from rota.clock import ManualClock
 from rota.domain.note import Piece, State
 from rota.domain.outcome import Succeeded
 from rota.domain.requirement import UNBOUNDED
+from rota.domain.served import Served
 from rota.domain.status import Status
 from rota.engine import wire
 from rota.engine.async_store import StoreCalls, WorkerCalls
 from rota.engine.wire import WireClient, WireServer
+from rota.ids import FIRST_ID
+from rota.ops import claim
 from rota.ops.finish import Finished
 from rota.store import reader
 from rota.store.sqlite.store import SqliteStore
@@ -33,12 +36,12 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @contextlib.asynccontextmanager
-async def child(world: World, worker: int) -> AsyncIterator[WireClient]:
+async def child(world: World, worker: int, served: Served | None = None) -> AsyncIterator[WireClient]:
     """The connection to the store that a child has after it has announced itself as this worker."""
     ours, theirs = socket.socketpair()
     calls = StoreCalls(world.store)
     stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
-    serving = asyncio.create_task(WireServer(WorkerCalls(calls, worker), *stream).serve())
+    serving = asyncio.create_task(WireServer(WorkerCalls(calls, worker, served or world.served()), *stream).serve())
     client = await WireClient.over(theirs)
     try:
         yield client
@@ -55,7 +58,7 @@ async def test_a_forged_report_does_not_end_the_execution_of_another_worker(worl
     piece, state = Piece(attempt.id, attempt.fence, 1, 1, '[[0,"log",["forged"]]]'), State(attempt.id, attempt.fence, 1)
     async with child(world, forger) as store:
         assert await store.finish(report) == [attempt.id]
-        assert (await store.finish_and_claim(report, world.served(), 1, [], UNBOUNDED)).stale == [attempt.id]
+        assert (await store.finish_and_claim(report, 1, [], UNBOUNDED)).stale == [attempt.id]
         assert await store.write_notes([piece], [state]) == [attempt.id]
     assert world.status(attempt.id) is Status.RUNNING
 
@@ -64,7 +67,7 @@ async def test_no_verb_of_a_child_touches_another_worker(world: World) -> None:
     victim, attempt = world.start()
     forger = world.join(name="forger")
     async with child(world, forger) as store:
-        assert (await store.claim(world.served(), 1, [], UNBOUNDED)).claims == []
+        assert (await store.claim(1, [], UNBOUNDED)).claims == []
         assert await store.reconcile([], [(attempt.id, attempt.fence)]) == []
         assert await store.cancels() == []
         assert not await store.holds_more([])
@@ -74,12 +77,31 @@ async def test_no_verb_of_a_child_touches_another_worker(world: World) -> None:
     assert world.status(attempt.id) is Status.RUNNING
 
 
+async def test_a_forged_mark_does_not_claim_from_a_lane_that_the_worker_does_not_serve(world: World) -> None:
+    """The lane of an execution is a small number, so job code can guess it."""
+    _, attempt = world.start()
+    x = world.enqueue()
+    forger = world.join(name="forger", jobs=[])
+    mark = (attempt.lane, claim.FIRST_RANK, FIRST_ID)
+    async with child(world, forger, world.served(jobs=[])) as store:
+        assert (await store.claim(1, None, UNBOUNDED)).claims == []
+        assert (await store.claim(1, [mark], UNBOUNDED)).claims == []
+        assert (await store.finish_and_claim([], 1, [mark], UNBOUNDED)).claimed.claims == []
+    assert world.status(x) is Status.QUEUED
+    async with child(world, world.join(), world.served()) as store:
+        assert [one.id for one in (await store.claim(1, None, UNBOUNDED)).claims] == [x]
+        later = world.enqueue()
+        assert [one.id for one in (await store.claim(1, [mark], UNBOUNDED)).claims] == [later]
+
+
 async def test_a_call_with_too_many_arguments_is_refused(world: World) -> None:
     victim, _ = world.start()
     forger = world.join(name="forger")
     ours, theirs = socket.socketpair()
     stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
-    serving = asyncio.create_task(WireServer(WorkerCalls(StoreCalls(world.store), forger), *stream).serve())
+    serving = asyncio.create_task(
+        WireServer(WorkerCalls(StoreCalls(world.store), forger, world.served()), *stream).serve()
+    )
     theirs.sendall(wire.call(1, "drain", (victim,)))
     theirs.setblocking(False)
     assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b"", "the supervisor hangs up"

@@ -98,7 +98,7 @@ async def written(scribe: Scribe) -> int:
 
 
 async def test_lines_of_one_attempt_in_one_moment_are_one_chunk(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     world.enqueue_many(3)
     attempts = world.claim(world.join())
     for number in range(10):
@@ -115,7 +115,7 @@ async def test_lines_of_one_attempt_in_one_moment_are_one_chunk(world: World, br
 
 @pytest.mark.parametrize("lost", ["away", "unanswered"])
 async def test_no_line_is_lost_or_doubled_after_an_outage(world: World, bridge: Fickle, lost: str) -> None:
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     _, attempt = world.start()
     bridge.fate.extend([lost, "fine", lost, lost, "away", lost])
     expected = []
@@ -138,7 +138,7 @@ async def test_no_line_is_lost_or_doubled_after_an_outage(world: World, bridge: 
 
 
 async def test_a_repeated_write_is_identical(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     _, attempt = world.start()
     scribe.lines(attempt.id, attempt.fence, "stdout", [str(number) for number in range(2500)])
     bridge.fate.extend(["unanswered", "unanswered"])
@@ -149,7 +149,7 @@ async def test_a_repeated_write_is_identical(world: World, bridge: Fickle) -> No
 
 
 async def test_a_line_that_can_never_be_written_does_not_block_others(world: World, bridge: Fickle) -> None:
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     world.enqueue_many(2)
     one, two = world.claim(world.join())
     scribe.line(one.id, one.fence, "stdout", "lost")
@@ -168,7 +168,7 @@ async def test_lines_after_the_end_of_an_attempt_use_no_room_of_others(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_ENDED", 2)
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     world.enqueue_many(4)
     attempts = world.claim(world.join())
     for one in attempts:
@@ -188,7 +188,7 @@ async def test_the_first_and_the_last_lines_of_a_long_log_are_kept(
 ) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe, plain = Scribe(WorkerCalls(bridge, 1), world.clock, 7000), Plain(5000)
+    scribe, plain = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock, 7000), Plain(5000)
     _, attempt = world.start()
     for _ in range(chance.choice([5, 60, 200])):
         stream = chance.choice(["stdout", "stderr"])
@@ -211,7 +211,7 @@ async def test_the_tail_of_a_log_uses_all_the_room_that_is_left(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scribes, "TAIL_BYTES", 2000)
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock, 2000 + 10 * (10 + scribes.LINE_BYTES))
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock, 2000 + 10 * (10 + scribes.LINE_BYTES))
     _, attempt = world.start()
     for number in range(1000):
         scribe.line(attempt.id, attempt.fence, "stdout", f"line {number:04}")
@@ -226,7 +226,7 @@ async def test_the_tail_of_a_log_uses_all_the_room_that_is_left(
 async def test_lines_of_the_tail_keep_their_times(
     world: World, bridge: Fickle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock, scribes.TAIL_BYTES)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock, scribes.TAIL_BYTES)
     _, attempt = world.start()
     began = world.clock.now()
     for number in range(10):
@@ -243,7 +243,7 @@ async def test_a_limited_amount_is_kept_while_the_database_is_unavailable(
 ) -> None:
     monkeypatch.setattr(scribes, "MOST_WAITING_BYTES", 5000)
     monkeypatch.setattr(scribes, "TAIL_BYTES", 1000)
-    scribe = Scribe(WorkerCalls(bridge, 1), world.clock)
+    scribe = Scribe(WorkerCalls(bridge, 1, world.served()), world.clock)
     _, attempt = world.start()
     bridge.fate.extend(["away"] * 20)
     text = "y" * 99

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.clock import Clock
+from rota.domain.served import Served
 from rota.engine.async_store import SupervisorCalls, WorkerCalls
 from rota.engine.standstill import ProcessState
 from rota.engine.supervisor import Supervisor
@@ -50,8 +51,8 @@ class SimStorePort(SupervisorCalls):
         self._process = process
         self._network = network
 
-    def for_worker(self, worker: int) -> WorkerCalls:
-        return WorkerCalls(self._world.calls(f"worker {worker}", self._network), worker)
+    def for_worker(self, worker: int, served: Served) -> WorkerCalls:
+        return WorkerCalls(self._world.calls(f"worker {worker}", self._network), worker, served)
 
     def listen(self, hear: Callable[[list[Hint]], None]) -> Callable[[], None]:
         self._world.bus.attach(self._process, hear, Due, Ready, CancelAsked)

@@ -88,20 +88,33 @@ class StoreCalls:
 class WorkerCalls:
     """The verbs of one worker. Implements `engine.port.WorkerStore`."""
 
-    def __init__(self, calls: Calls, worker: int) -> None:
+    def __init__(self, calls: Calls, worker: int, served: Served) -> None:
         self._calls = calls
         self._worker = worker
+        self._served = served
+        self._lanes: set[int] = set()
+        """The lanes that claims have found for this worker."""
 
-    async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
-        return await self._calls.transact(claim.claim, self._worker, served, slots, marks, room)
+    async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
+        own = self._own(marks)
+        claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, own, room)
+        self._lanes.update(claimed.lanes or ())
+        return claimed
 
     async def finish(self, reports: Sequence[Finished]) -> list[str]:
         return await self._calls.transact(finish.finish, reports, self._worker)
 
     async def finish_and_claim(
-        self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
+        self, reports: Sequence[Finished], slots: int, marks: Sequence[Mark] | None, room: Room
     ) -> FinishedAndClaimed:
-        return await self._calls.transact(claim.finish_and_claim, reports, self._worker, served, slots, marks, room)
+        both, own = claim.finish_and_claim, self._own(marks)
+        done = await self._calls.transact(both, reports, self._worker, self._served, slots, own, room)
+        self._lanes.update(done.claimed.lanes or ())
+        return done
+
+    def _own(self, marks: Sequence[Mark] | None) -> list[Mark] | None:
+        """Leaves out the lanes of other workers: a job can forge the calls of its process."""
+        return None if marks is None else [mark for mark in marks if mark[0] in self._lanes]
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
         return await self._calls.transact(notes.write, pieces, states, self._worker)
@@ -115,8 +128,8 @@ class WorkerCalls:
     async def reconcile(self, named: Sequence[str], in_doubt: Attempts) -> Attempts:
         return await self._calls.transact(fleet.reconcile, self._worker, named, in_doubt)
 
-    async def has_ready(self, served: Served) -> bool:
-        return await self._calls.read(reader.has_ready, served)
+    async def has_ready(self) -> bool:
+        return await self._calls.read(reader.has_ready, self._served)
 
     async def cancels(self) -> list[str]:
         return await self._calls.read(reader.cancels, self._worker)
@@ -135,8 +148,8 @@ class SupervisorCalls:
         self._ids = IdSource(clock)
         self._max_payload_bytes = max_payload_bytes
 
-    def for_worker(self, worker: int) -> WorkerCalls:
-        return WorkerCalls(self.calls, worker)
+    def for_worker(self, worker: int, served: Served) -> WorkerCalls:
+        return WorkerCalls(self.calls, worker, served)
 
     async def join(self, newcomer: Newcomer, lease_s: float) -> Joined:
         return Joined(*await self.calls.timed(fleet.join, newcomer, lease_s))

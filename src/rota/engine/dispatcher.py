@@ -10,7 +10,6 @@ from rota.domain.claim import Claim
 from rota.domain.claim_order import LAST_RANK
 from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.requirement import UNBOUNDED, Room
-from rota.domain.served import Served
 from rota.engine.capacity import MOST_AT_ONCE, Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
@@ -34,7 +33,6 @@ class Dispatcher:
     def __init__(
         self,
         store: WorkerStore,
-        served: Served,
         *,
         free: Callable[[], int],
         start: Callable[[Claim], None],
@@ -47,7 +45,6 @@ class Dispatcher:
         """`room` says for how many more jobs there are processes, where that bounds them."""
         self._store = store
         self._clock = clock
-        self._served = served
         self._free, self._start, self._room = free, start, room
         self._outcomes = outcomes
         self._pace = pace
@@ -148,7 +145,7 @@ class Dispatcher:
         """Checks for ready rows with a plain read. Skipped while the supervisor's looks are recent."""
         if self._clock.monotonic() < self._look_at:
             return False
-        return await self._store.has_ready(self._served)
+        return await self._store.has_ready()
 
     async def _claim(self, free: int) -> Claimed:
         """Claims from behind the marks. Sweeps from the start once in a while, and when the marks bring nothing.
@@ -187,8 +184,8 @@ class Dispatcher:
         self.claiming_since = self._clock.monotonic()
         try:
             if not reports:
-                return await self._store.claim(self._served, free, marks, self._room())
-            turned = await self._store.finish_and_claim(reports, self._served, free, marks, self._room())
+                return await self._store.claim(free, marks, self._room())
+            turned = await self._store.finish_and_claim(reports, free, marks, self._room())
         except (StoreUnavailable, LeaseLost, asyncio.CancelledError):
             self._outcomes.take_back(None)
             self.is_in_doubt = True

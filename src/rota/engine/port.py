@@ -2,7 +2,8 @@
 
 The loops of the engine know these two protocols only. `async_store` implements both over a database. A child calls its
 verbs over a socket (`wire`), so the verbs of `WorkerStore` take and return values that msgspec can encode. None of them
-names the worker: each port is bound to the worker that uses it. The simulation has a port that fails and delays calls.
+names the worker, or what it serves: each port is bound to the worker that uses it. The simulation has a port that fails
+and delays calls.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class Beaten(NamedTuple):
 class WorkerStore(Protocol):
     """The verbs of a child, for its own worker. `wire` reads the types of a call from these annotations."""
 
-    async def claim(self, served: Served, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
+    async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
 
     async def finish(self, reports: Sequence[Finished]) -> list[str]:
         """Returns the ids of stale reports."""
 
     async def finish_and_claim(
-        self, reports: Sequence[Finished], served: Served, slots: int, marks: Sequence[Mark] | None, room: Room
+        self, reports: Sequence[Finished], slots: int, marks: Sequence[Mark] | None, room: Room
     ) -> FinishedAndClaimed: ...
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]: ...
@@ -64,7 +65,7 @@ class WorkerStore(Protocol):
 
     async def reconcile(self, named: Sequence[str], in_doubt: Attempts) -> Attempts: ...
 
-    async def has_ready(self, served: Served) -> bool: ...
+    async def has_ready(self) -> bool: ...
 
     async def cancels(self) -> list[str]: ...
 
@@ -77,7 +78,7 @@ class SupervisorStore(Protocol):
     housekeeping: Sequence[Loop]
     """Loops for the database itself: partitions and pruning. Empty in the simulation."""
 
-    def for_worker(self, worker: int) -> WorkerStore: ...
+    def for_worker(self, worker: int, served: Served) -> WorkerStore: ...
 
     async def join(self, newcomer: Newcomer, lease_s: float) -> Joined: ...
 

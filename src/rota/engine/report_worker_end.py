@@ -9,7 +9,7 @@ import logging
 from rota.domain.errors import StoreError
 from rota.domain.status import Reason
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
-from rota.engine.port import SupervisorStore
+from rota.engine.port import SupervisorStore, WorkerStore
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death
 
@@ -18,17 +18,17 @@ log = logging.getLogger("rota.engine")
 LAST_WORD_S = 10.0
 
 
-async def report_leave(store: SupervisorStore, worker: int, blocked: Finished | None) -> None:
+async def report_leave(store: SupervisorStore, worker: int, port: WorkerStore, blocked: Finished | None) -> None:
     """Reports an orderly exit. If the database cannot be reached, the worker's lease runs out instead.
 
-    `blocked` is the outcome of an attempt that blocked the event loop beyond its timeout, if there is one. The other
-    executions of that process return to the queue.
+    `port` is the port of that worker. `blocked` is the outcome of an attempt that blocked the event loop beyond its
+    timeout, if there is one. The other executions of that process return to the queue.
     """
     if blocked is not None:
         log.error("execution %s blocked the event loop beyond its timeout; its process is replaced", blocked.id)
         with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(LAST_WORD_S):
-                await store.for_worker(worker).finish([blocked])
+                await port.finish([blocked])
     with contextlib.suppress(StoreError):
         await store.leave(worker)
 

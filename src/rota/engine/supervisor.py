@@ -26,13 +26,12 @@ import msgspec
 from rota.clock import Clock
 from rota.domain import requirement
 from rota.domain.errors import StoreError, StoreUnavailable
-from rota.domain.served import Served
 from rota.engine import report_worker_end, tether
 from rota.engine.crew import Crew
 from rota.engine.heart import STUCK, Heart
 from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
-from rota.engine.port import SupervisorStore
+from rota.engine.port import SupervisorStore, WorkerStore
 from rota.engine.report_worker_end import LAST_WORD_S
 from rota.engine.rollout import Rollout
 from rota.engine.sources import Sources
@@ -159,7 +158,7 @@ class Supervisor:
                         raise
                     await self._pause(LONGEST_BACKOFF_S)
         # A later child may have imported newer code, with other jobs.
-        self._upkeep.served = self._served(hello)
+        self._upkeep.served = self._settings.served(hello)
         return True
 
     def _begin(self, store: SupervisorStore, hello: Hello) -> None:
@@ -183,16 +182,12 @@ class Supervisor:
             self._clock,
             lease_s,
             poll_s,
-            served=self._served(hello),
+            served=self._settings.served(hello),
             found=self._tell_ready,
             ours=self._ours,
             steady_s=self._heart.steady_s,
         )
         self._opened.set()
-
-    def _served(self, hello: Hello) -> Served:
-        queues = None if self._settings.queues is None else list(self._settings.queues)
-        return Served.of([hello.namespace, *hello.others], hello.app, queues, hello.jobs)
 
     @property
     def _opened_store(self) -> SupervisorStore:
@@ -271,13 +266,14 @@ class Supervisor:
         self._children[worker] = child
         self._unreported.add(worker)
         saw = self._crew.enter(worker)
-        child.send(msgspec.json.encode(self._settings.assignment(worker, hello)))
+        child.send(msgspec.json.encode(self._settings.assignment(worker)))
         self._heart.tell(worker)
         self._rollout.loop.wake.wake()
         if self._stopping.is_set():
             child.send(DRAIN)
         leaving = asyncio.create_task(child.leaving())
-        life = self._start(self._watch_child(worker, child, leaving, saw))
+        port = self._opened_store.for_worker(worker, self._settings.served(hello))
+        life = self._start(self._watch_child(worker, child, port, leaving, saw))
         await asyncio.wait([life, leaving], return_when=asyncio.FIRST_COMPLETED)
         self._crew.leave(worker)
         return (life.result() if life.done() else Ending(tether.RECYCLE, True)), worker
@@ -317,10 +313,12 @@ class Supervisor:
             log.error("a new worker process cannot start: %s", why)
         return ending
 
-    async def _watch_child(self, worker: int, child: Child, leaving: asyncio.Task[None], saw: Saw) -> Ending:
+    async def _watch_child(
+        self, worker: int, child: Child, port: WorkerStore, leaving: asyncio.Task[None], saw: Saw
+    ) -> Ending:
         """Serves the child until it has ended. Kills one that does not end within its grace."""
         end = asyncio.create_task(child.wait())
-        serving = asyncio.create_task(child.serve_store(self._opened_store.for_worker(worker), saw))
+        serving = asyncio.create_task(child.serve_store(port, saw))
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([end, stop, leaving], return_when=asyncio.FIRST_COMPLETED)
@@ -336,10 +334,12 @@ class Supervisor:
             # The child itself, the spawner or the lease watch has ended it, and not a job.
             self._causes[worker] = None
         # The next child does not wait for this: if the store is away, it should be ready when the store is back.
-        self._start(self._report_end(worker, child, serving, ending))
+        self._start(self._report_end(worker, child, port, serving, ending))
         return ending
 
-    async def _report_end(self, worker: int, child: Child, serving: asyncio.Task[None], ending: Ending) -> None:
+    async def _report_end(
+        self, worker: int, child: Child, port: WorkerStore, serving: asyncio.Task[None], ending: Ending
+    ) -> None:
         """Carries out the last calls of a child, and then reports its end to the store."""
         # The last calls come first: a claim that is carried out after the report would keep its executions until the
         # lease ends. The stream ends with the child, unless a process that it forked keeps it open; after the timeout
@@ -352,7 +352,7 @@ class Supervisor:
         self._heart.remove(worker)
         store, cause = self._opened_store, self._causes.pop(worker, f"the worker process {ending}")
         if ending.is_in_order:
-            await report_worker_end.report_leave(store, worker, child.blocked)
+            await report_worker_end.report_leave(store, worker, port, child.blocked)
         else:
             await report_worker_end.report_death(store, worker, cause, self._stopping)
         self._unreported.discard(worker)

@@ -13,7 +13,6 @@ import msgspec
 
 from rota.clock import Clock
 from rota.domain.errors import StoreError
-from rota.domain.served import Served
 from rota.engine.attempt import Stop
 from rota.engine.capacity import Pace
 from rota.engine.completer import Completer
@@ -39,10 +38,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     """The first message from the supervisor: which worker this process is, and how it works."""
 
     worker: int
-    namespace: str
-    others: Sequence[str] = ()
-    app: str
     queues: Sequence[str] | None
+    """For the log; the supervisor knows what the worker serves."""
     concurrency: int
     transactions: int = 1
     """How many transactions that write outcomes or claim it may have at the same time."""
@@ -92,10 +89,8 @@ class WorkerLoops:
             blocked=blocked,
             alone=alone,
         )
-        queues = None if assignment.queues is None else list(assignment.queues)
         self.dispatcher = Dispatcher(
             store,
-            Served.of([assignment.namespace, *assignment.others], assignment.app, queues, sorted(targets)),
             free=self._free,
             start=self.worker.take,
             outcomes=self.completer,

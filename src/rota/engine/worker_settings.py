@@ -8,6 +8,7 @@ import msgspec
 
 from rota.domain.headcount import Headcount
 from rota.domain.requirement import Offers
+from rota.domain.served import Served
 from rota.engine.host import Hello, Host
 from rota.engine.scribe import MOST_LOG_BYTES
 from rota.engine.worker_loops import Assignment
@@ -34,13 +35,15 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_log_bytes: int = MOST_LOG_BYTES
     offers: Offers = Offers()
 
-    def assignment(self, worker: int, hello: Hello) -> Assignment:
+    def served(self, hello: Hello) -> Served:
+        """What a child that says this may claim."""
+        queues = None if self.queues is None else list(self.queues)
+        return Served.of([hello.namespace, *hello.others], hello.app, queues, hello.jobs)
+
+    def assignment(self, worker: int) -> Assignment:
         """The first message to a child."""
         return Assignment(
             worker=worker,
-            namespace=hello.namespace,
-            others=hello.others,
-            app=hello.app,
             queues=self.queues,
             concurrency=self.concurrency,
             transactions=1 if self.processes.most > 1 else TRANSACTIONS_IF_ALONE,
