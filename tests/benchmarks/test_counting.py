@@ -19,7 +19,7 @@ SERVED = Served.one("default", "bench", None, ["noop"])
 
 
 def test_attempts_that_a_stopping_worker_gave_back_are_not_counted_as_ended(tmp_path: Path) -> None:
-    """A worker that is stopped between two figures gives back what it had claimed ahead."""
+    """A worker that is stopped between two figures gives back what it had prefetched."""
     database = SqliteDatabase(tmp_path)
     try:
         database.fill(4)

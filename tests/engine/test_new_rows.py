@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from rota.clock import ManualClock, SystemClock
 from rota.domain.headcount import Headcount
-from rota.engine.capacity import MOST_AT_ONCE, Pace
+from rota.engine.capacity import MOST_PER_CLAIM, Pace
 from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.host import Child, Host
@@ -101,8 +101,8 @@ async def test_a_worker_that_drains_does_not_claim_when_it_gets_its_turn() -> No
 
 async def test_a_claim_is_bounded_so_that_a_new_row_does_not_wait_for_a_long_one() -> None:
     store = Store()
-    await dispatcher_of(store, Completer(cast("WorkerStore", store)), lambda: 4 * MOST_AT_ONCE).step()
-    assert store.slots == MOST_AT_ONCE
+    await dispatcher_of(store, Completer(cast("WorkerStore", store)), lambda: 4 * MOST_PER_CLAIM).step()
+    assert store.slots == MOST_PER_CLAIM
 
 
 class Listening:

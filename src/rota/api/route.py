@@ -6,11 +6,9 @@ Dispatch, OpenAPI, the page of the docs and the test of all permissions come fro
 from __future__ import annotations
 
 import inspect
-import operator
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from functools import reduce
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -108,31 +106,31 @@ DECLARED: list[Route] = []
 """The routes of the modules that have been imported; `api/routes.py` imports all of them."""
 
 
-def route(what: str, needs: Scope | Access, **about: Any) -> Callable[[H], H]:
-    """Enters the handler below it in the table, as `entry` describes it."""
+def route(method_and_path: str, needs: Scope | Access, **members: Any) -> Callable[[H], H]:
+    """Adds the handler below it to `DECLARED`, as the route that `make_route` returns."""
 
     def declare(handler: H) -> H:
-        DECLARED.append(entry(handler, what, needs, **about))
+        DECLARED.append(make_route(handler, method_and_path, needs, **members))
         return handler
 
     return declare
 
 
-def entry(handler: Handler, what: str, needs: Scope | Access, **about: Any) -> Route:
-    """`what` is the method and the path. The types of the query and of the body are the handler's annotations, a body
-    `| None` is optional, and the first paragraph of the docstring is the summary. `about` has other members of `Route`,
-    and a `body` where the annotation cannot say it."""
-    method, path = what.split(" ")
+def make_route(handler: Handler, method_and_path: str, needs: Scope | Access, **members: Any) -> Route:
+    """The types of the query and of the body are the handler's annotations, a body `| None` is optional, and the first
+    paragraph of the docstring is the summary. `members` are other members of `Route`, and the `body` where the
+    annotation cannot say it."""
+    method, path = method_and_path.split(" ")
     _, query, *bodies = inspect.signature(handler, eval_str=True).parameters.values()
     if bodies:
         kinds = get_args(bodies[0].annotation)
         is_optional = NoneType in kinds
-        given = reduce(operator.or_, [one for one in kinds if one is not NoneType]) if is_optional else None
-        about = {"body": given or bodies[0].annotation, "is_body_optional": is_optional, **about}
+        [body] = [kind for kind in kinds if kind is not NoneType] if is_optional else [bodies[0].annotation]
+        members = {"body": body, "is_body_optional": is_optional, **members}
     summary = " ".join((inspect.getdoc(handler) or "").partition("\n\n")[0].split())
-    assert summary, f"{what}: the docstring of its handler is missing"
+    assert summary, f"{method_and_path}: the docstring of its handler is missing"
     return Route(
-        method=method, path=path, needs=needs, handler=handler, summary=summary, query=query.annotation, **about
+        method=method, path=path, needs=needs, handler=handler, summary=summary, query=query.annotation, **members
     )
 
 

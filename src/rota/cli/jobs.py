@@ -19,7 +19,8 @@ from rota.store.port import View
 from rota.views import job_detail, lookup
 from rota.views.job_detail import Job
 
-EVERY = 2**31 - 1
+MOST_JOBS = 2**31 - 1
+"""No bound: the list has all jobs."""
 
 
 @list_group
@@ -76,13 +77,13 @@ def resume(database: Database, job: str, app: str | None) -> None:
 def _jobs(view: View, namespace: str, app: str | None) -> tuple[list[Job], dict[str, Definition]]:
     """The jobs of all apps or of one, and their definitions by id."""
     wanted = JobFilter(app=None if app is None else [app])
-    rows = [row for row in definition_reader.jobs(view, namespace, None, EVERY) if wanted.fits(row)]
+    rows = [row for row in definition_reader.jobs(view, namespace, None, MOST_JOBS) if wanted.fits(row)]
     rows.sort(key=lambda row: (row.app, row.name))
     return job_detail.jobs(view, namespace, rows), {row.id: row.about for row in rows}
 
 
 def _columns(defined: Mapping[str, Definition]) -> output.Columns[Job]:
-    """Types and names as in the code, which the definitions have and the shape does not."""
+    """Signatures, attempts and dependencies come from the definitions, because the shape has them in another form."""
     return {
         "app": lambda job: job.app,
         "job": lambda job: f"{job.name}({job_parameters.signature(defined[job.job_id].parameters)})",
@@ -96,7 +97,7 @@ def _columns(defined: Mapping[str, Definition]) -> output.Columns[Job]:
 
 
 def _upstream(job: Job, one: Upstream) -> str:
-    """A job that it depends on; in brackets which end counts if it is not a success, and whether there was one."""
+    """A job that it depends on; in brackets the end that counts, unless that is a success, and `met` if it has come."""
     name = label(one.ref, job.app)
     about = [] if one.outcome is CountedEnd.SUCCESS else [one.outcome.value]
     about += ["met"] if name in job.met else []

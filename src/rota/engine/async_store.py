@@ -96,8 +96,8 @@ class WorkerCalls:
         """The lanes that claims have found for this worker."""
 
     async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
-        own = self._own(marks)
-        claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, own, room)
+        permitted = self._permitted(marks)
+        claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, permitted, room)
         self._lanes.update(claimed.lanes or ())
         return claimed
 
@@ -107,13 +107,15 @@ class WorkerCalls:
     async def finish_and_claim(
         self, reports: Sequence[Finished], slots: int, marks: Sequence[Mark] | None, room: Room
     ) -> FinishedAndClaimed:
-        both, own = claim.finish_and_claim, self._own(marks)
-        done = await self._calls.transact(both, reports, self._worker, self._served, slots, own, room)
+        permitted = self._permitted(marks)
+        done = await self._calls.transact(
+            claim.finish_and_claim, reports, self._worker, self._served, slots, permitted, room
+        )
         self._lanes.update(done.claimed.lanes or ())
         return done
 
-    def _own(self, marks: Sequence[Mark] | None) -> list[Mark] | None:
-        """Leaves out the lanes of other workers: a job can forge the calls of its process."""
+    def _permitted(self, marks: Sequence[Mark] | None) -> list[Mark] | None:
+        """Leaves out lanes that no claim has found for this worker: a job can forge the calls of its process."""
         return None if marks is None else [mark for mark in marks if mark[0] in self._lanes]
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:

@@ -14,28 +14,28 @@ HORIZON_S = 0.045
 """How far ahead a worker claims: longer than a transaction takes, so that no slot waits for one."""
 MOST_AHEAD = 1200
 """With more, a worker would claim faster than it writes the outcomes, and its long transactions would delay others."""
-MOST_AT_ONCE = 650
-"""Claims are bounded, because a new execution with a high priority waits until the claim before it has ended."""
+MOST_PER_CLAIM = 650
+"""How many executions one claim may take. A new execution with a high priority waits for the claim in flight."""
 ENDS_TO_JUDGE_BY = 50
-"""After this many ends, the rate of a worker with few slots is known."""
+"""A worker that does not prefetch yet decides early only after this many ends: fewer do not show its rate."""
 GATHER_S = 0.003
-"""How long a worker that does not claim ahead waits for more free slots."""
-MOST_CHARACTERS = 200
+"""How long a worker that does not prefetch waits for more free slots."""
+MOST_TROUBLE_CHARACTERS = 200
 
 
 class Pace:
     """How many executions to claim beyond the free slots, from the number of attempts that have ended lately.
 
     While a claim is on its way the slots of a fast worker run dry, and many small claims cost more than a few large
-    ones. So a worker whose attempts are short claims ahead as many as it will begin within `HORIZON_S`.
+    ones. So a worker whose attempts are short prefetches as many as it will begin within `HORIZON_S`.
     """
 
     def __init__(self, clock: Clock, concurrency: int) -> None:
         self._clock = clock
         self._concurrency = concurrency
-        self._since = clock.monotonic()
+        self._decided_at = clock.monotonic()
         self._held = 0
-        """How many executions the worker had at the last decision."""
+        """At least as many executions as the worker had at the last decision."""
         self.ended = 0
         self.ahead = 0
         """Claims that may wait in this process until a slot is free."""
@@ -43,9 +43,9 @@ class Pace:
     @property
     def worthwhile(self) -> int:
         """How many executions a claim should bring while there is plenty of work: half of what the worker may hold if
-        it claims ahead, nearly all of it otherwise."""
+        it prefetches, nearly all of it otherwise, and at most `MOST_PER_CLAIM`."""
         places = self._concurrency + self.ahead
-        return max(1, min(MOST_AT_ONCE, places // 2 if self.ahead else places * 9 // 10))
+        return max(1, min(MOST_PER_CLAIM, places // 2 if self.ahead else places * 9 // 10))
 
     @property
     def gather_s(self) -> float:
@@ -55,18 +55,21 @@ class Pace:
     def measure(self, free: int) -> None:
         """To be called before each claim, with the number of executions that the worker could take.
 
-        Decides once per horizon. A worker that does not claim ahead yet decides as soon as it has used all of its slots
+        Decides once per horizon. A worker that does not prefetch yet decides as soon as it has used all of its slots
         again: a burst of short jobs would be over before the horizon is.
         """
         now = self._clock.monotonic()
-        elapsed_s = now - self._since
-        # Attempts that had begun before the last decision say nothing: slow ones may end together.
-        has_turned_over = not self.ahead and self.ended - self._held >= max(self._concurrency, ENDS_TO_JUDGE_BY)
-        if elapsed_s < HORIZON_S and not (has_turned_over and elapsed_s > 0):
+        elapsed_s = now - self._decided_at
+        if elapsed_s <= 0 or (elapsed_s < HORIZON_S and not self._has_turned_over()):
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
-        self._since, self.ended, self._held = now, 0, self._concurrency + self.ahead - free
+        self._decided_at, self.ended, self._held = now, 0, self._concurrency + self.ahead - free
         self.ahead = min(soon, MOST_AHEAD) if soon >= self._concurrency else 0
+
+    def _has_turned_over(self) -> bool:
+        """Whether attempts that began after the last decision have used all slots again. Older attempts do not count:
+        slow ones may end together."""
+        return not self.ahead and self.ended - self._held >= max(self._concurrency, ENDS_TO_JUDGE_BY)
 
 
 class ProcessCapacity:
@@ -109,7 +112,7 @@ class ProcessCapacity:
     def trouble(self) -> dict[str, str]:
         """Why processes cannot be started, by what they are for; empty if they can."""
         known = [one.starts for one in self._known]
-        return {starts.what: starts.why.partition("\n")[0][:MOST_CHARACTERS] for starts in known if starts.why}
+        return {starts.what: starts.why.partition("\n")[0][:MOST_TROUBLE_CHARACTERS] for starts in known if starts.why}
 
     def began(self, processes: Processes) -> None:
         if processes in self._paces:

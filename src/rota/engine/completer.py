@@ -1,7 +1,8 @@
 """Gathers outcomes and writes them in batches.
 
-While one batch is being committed the next one gathers, so the batches grow with the load and a single outcome never
-waits. An outcome stays here until the store has it: the store may be away for as long as the lease allows.
+While one batch is being committed the next one gathers, so the batches grow with the load. A single outcome waits only
+for its turn, and the outcome of a step for a moment for the next claim. An outcome stays here until the store has it:
+the store may be away for as long as the lease allows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ log = logging.getLogger("rota.engine")
 
 BUSY = 20
 WORTHWHILE = 2 * finish.MOST
-"""One batch for the next claim to take along, and one to write by itself."""
+"""With this many outcomes the completer writes at once: one batch goes with the next claim, and one by itself."""
 GATHER_S = 0.002
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -47,8 +48,8 @@ class Completer:
         self._lends = True
         self._is_busy = False
         self.turn = asyncio.Semaphore(transactions)
-        """Held during each transaction that writes outcomes or claims, by the completer or the dispatcher: with two,
-        neither waits. A transaction that waits for its turn becomes larger meanwhile."""
+        """Held by the completer while it writes outcomes, and by the dispatcher while it claims. With two transactions
+        both can hold it. Outcomes and free slots gather while one of them waits for its turn."""
         self.claim_is_near = False
         """Whether an outcome waits for the next claim of the dispatcher, to be written in the same transaction."""
         self._enough = Wake()
@@ -137,14 +138,14 @@ class Completer:
             raise
         except Exception as error:
             if len(reports) == 1:
-                log.exception("the outcome of execution %s was refused; ending it without", reports[0].id)
+                log.exception("the outcome of execution %s was refused; ending its attempt without it", reports[0].id)
                 return await self._write_bare(reports[0], error)
             log.warning("a batch of %d outcomes was refused (%s); writing it in halves", len(reports), error)
         middle = len(reports) // 2
         return [*await self._write(reports[:middle]), *await self._write(reports[middle:])]
 
     async def _write_bare(self, report: Finished, error: Exception) -> list[str]:
-        """The write that ends an attempt must succeed, if need be without its result or error."""
+        """Ends the attempt without the result or the error that the store has refused."""
         problem = payload.error("OutcomeError", f"the outcome could not be stored: {error}")
         failed = Failed(problem, Reason.BAD_RESULT, permanent=True)
         try:

@@ -88,7 +88,7 @@ class Occupancy:
 
     @property
     def _busy(self) -> int:
-        """The slots in use. Executions that were claimed ahead wait for a slot, and do not count."""
+        """The slots in use. Prefetched executions wait for a slot, and do not count."""
         return min(len(self._held), self._concurrency)
 
 

@@ -10,7 +10,7 @@ from rota.domain.claim import Claim
 from rota.domain.claim_order import LAST_RANK
 from rota.domain.errors import LeaseLost, StoreUnavailable
 from rota.domain.requirement import UNBOUNDED, Room
-from rota.engine.capacity import MOST_AT_ONCE, Pace
+from rota.engine.capacity import MOST_PER_CLAIM, Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
 from rota.engine.port import WorkerStore
@@ -127,8 +127,8 @@ class Dispatcher:
         if self._free() <= 0 or (not self._expects_work and not await self._finds_work()):
             return self._poll_s
         async with self._outcomes.turn:
-            # Slots may have become free, hints may have come, and the worker may drain since the wait for the turn.
-            free = min(self._free(), MOST_AT_ONCE)
+            # While this step waited, slots may have become free, or the worker may have begun to drain.
+            free = min(self._free(), MOST_PER_CLAIM)
             if free <= 0 or not self._is_open:
                 return self._poll_s
             self._expects_work = False

@@ -19,9 +19,9 @@ _place = attrgetter("rank", "id")
 class SlotQueue:
     """Prefetched claims by id, in the order in which they are to start.
 
-    A claim brings its rows in the order of their ranks, and usually they rank behind those that wait already. If one
-    ranks more than `SLACK` before the last of them, because it has a high priority, the queue is sorted before the next
-    claim leaves it. Smaller differences do not matter: claims from several lanes have them, too.
+    One transaction brings claims in the order of their ranks, and usually they rank behind those that wait already. If
+    a claim ranks more than `SLACK` before the last one of the queue, because it has a high priority, the queue is
+    sorted before the next claim leaves it. Smaller differences do not matter: claims from several lanes have them, too.
     """
 
     def __init__(self, give_back: Callable[[Claim], None]) -> None:
@@ -30,6 +30,7 @@ class SlotQueue:
         self._give_back = give_back
         self._claims: OrderedDict[str, Claim] = OrderedDict()
         self._highest = 0
+        """The highest rank that was added since the queue was last empty."""
         self._is_sorted = True
         self._timer: asyncio.TimerHandle | None = None
 
@@ -66,22 +67,22 @@ class SlotQueue:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _start_timer(self, oldest: Sequence[Claim], *, is_last: bool = False) -> None:
+    def _start_timer(self, waited: Sequence[Claim], *, is_last: bool = False) -> None:
         due_at = self._loop.time() + WAIT_S
-        self._timer = self._loop.call_at(due_at, self._give_up_on, oldest, due_at, is_last)
+        self._timer = self._loop.call_at(due_at, self._give_back_waited, waited, due_at, is_last)
 
-    def _give_up_on(self, oldest: Sequence[Claim], due_at: float, is_last: bool) -> None:
-        """Gives back the claims among the `oldest` that still wait.
+    def _give_back_waited(self, waited: Sequence[Claim], due_at: float, is_last: bool) -> None:
+        """Gives back those claims of `waited` that are still in the queue.
 
         A late timer means that this process had no processor or was stopped: attempts that have ended have not freed
-        their slots yet. All claims wait once more then, or a busy machine would make a healthy worker give back whole
-        batches.
+        their slots yet. These claims wait once more then (`is_last`), or a busy machine would make a healthy worker
+        give back whole batches.
         """
         self._timer = None
         if self._loop.time() - due_at > WAIT_S / 2 and not is_last:
-            self._start_timer(oldest, is_last=True)
+            self._start_timer(waited, is_last=True)
             return
-        for claim in oldest:
+        for claim in waited:
             if self._claims.get(claim.id) is claim:
                 del self._claims[claim.id]
                 self._give_back(claim)

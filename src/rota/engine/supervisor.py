@@ -90,7 +90,7 @@ class Supervisor:
         self._opening = asyncio.Lock()
         self._opened = asyncio.Event()
         self._turn = 0
-        """The child that got the last hints first."""
+        """Counts the calls of `_hear`, so that idle children take turns at being the first."""
 
     def stop(self) -> None:
         """The first call drains; the second one does not wait for running attempts."""
@@ -195,10 +195,11 @@ class Supervisor:
         return self._store
 
     def _hear(self, news: list[Hint]) -> None:
-        """Passes hints on to one idle child at once, and to the others a moment later: one arrival needs one child.
+        """Passes hints on to the children: to one idle child at once, and to the other idle ones `HEAD_START_S` later,
+        because one new row needs one child.
 
-        A child with a call in flight probably claims next. The hint moves its mark back, so that this claim finds a new
-        row with a lower rank.
+        A busy child gets them at once, too: it probably claims next, and the hint moves its mark back to before the new
+        row. If a cancel is among the hints, all children get them at once.
         """
         for hint in news:
             if isinstance(hint, Due):

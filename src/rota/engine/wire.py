@@ -9,7 +9,7 @@ the result or the failure. Hints travel like answers, but belong to no call: a s
 its children. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
 
 Jobs can write to the child's end of the socket, so the supervisor does not trust its messages: a call has a maximum
-length, and no verb names a worker, because the server is bound to the worker of its child.
+length, and no verb names a worker or what it serves, because the server is bound to the worker of its child.
 """
 
 from __future__ import annotations

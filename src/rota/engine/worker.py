@@ -5,7 +5,7 @@ cancelled, unless the code runs in a thread, which can only see that it should s
 within the grace is written off: its outcome is recorded, its slot is free again, and the process asks to be replaced,
 because the code may still be running in it.
 
-An execution that was claimed ahead waits for a slot, but not for long: then it is given back, because another worker
+A prefetched execution waits for a slot, but not for long: then it is given back, because another worker
 may have a free slot.
 """
 

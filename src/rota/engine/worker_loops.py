@@ -165,7 +165,7 @@ class WorkerLoops:
                     await self._change.sleep(0.05)
 
     def _free(self) -> int:
-        """How many slots to fill: fewer while outcomes cannot be written, so that their number stays bounded."""
+        """How many executions to claim: fewer while outcomes cannot be written, so that their number stays bounded."""
         most_held = self._assignment.concurrency + self._pace.ahead
         return min(self.worker.free, MOST_UNWRITTEN * most_held - self.completer.count)
 

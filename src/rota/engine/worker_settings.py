@@ -36,7 +36,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     offers: Offers = Offers()
 
     def served(self, hello: Hello) -> Served:
-        """What a child that says this may claim."""
+        """What a child with this hello may claim."""
         queues = None if self.queues is None else list(self.queues)
         return Served.of([hello.namespace, *hello.others], hello.app, queues, hello.jobs)
 

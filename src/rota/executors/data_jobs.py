@@ -39,11 +39,11 @@ class FromDefinitions(Executor):
         self.rules, self.processes, self.missing = made.rules, made.processes, made.missing
         self._abandon = made.abandon
         self._directory = None if directory is None else directory.replace("{", "{{").replace("}", "}}")
-        self._made = lru_cache(maxsize=MOST_KEPT)(self._make)
+        self._cached = lru_cache(maxsize=MOST_KEPT)(self._make)
         self._max_result_bytes = max_result_bytes
 
     def of(self, definition: str) -> Executor:
-        return self._made(definition)
+        return self._cached(definition)
 
     def _make(self, definition: str) -> Executor:
         about = job.decode(definition)
@@ -64,6 +64,7 @@ class Renamed(Executor):
 
     def __init__(self, base: Executor, name: str, rules: Rules) -> None:
         self._base, self._name = base, name
+        # All that the engine reads of an executor, so that a new attribute is not forgotten here.
         for attribute in Executor.__annotations__:
             setattr(self, attribute, getattr(base, attribute))
         self.rules = rules
@@ -75,9 +76,8 @@ class Renamed(Executor):
 def find(definition: str, targets: Mapping[str, Executor]) -> Executor | None:
     """The executor of a job as data; None if this worker cannot run it."""
     about = job.decode(definition)
-    name = runs(about) or ""
-    base = targets.get(name)
-    if base is None:
+    name = runs(about)
+    if name is None or (base := targets.get(name)) is None:
         return None
     if about.target["kind"] == kinds.FUNCTION:
         return Renamed(base, name, rules(about))

@@ -313,10 +313,20 @@ def executions_of(view: View, namespace: str, ids: Sequence[str]) -> list[Execut
     return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids))
 
 
-def steps(view: View, run: str, wanted: Filter, most: int) -> list[str]:
-    """The executions of a run, newest first."""
-    about = {"run": run, "number": wanted.step, "status": wanted.status}
-    return [row[0] for row in view.rows("page_of_steps", **about, before=position(wanted.before), most=most)]
+def page_of_steps(
+    view: View,
+    run: str,
+    number: int | None,
+    status: str | None,
+    before: str,
+    most: int,
+    *,
+    is_ascending: bool = False,
+) -> list[str]:
+    """The ids of the executions of a run, or of one of its steps: the newest first, unless `is_ascending`."""
+    name = "page_of_steps_asc" if is_ascending else "page_of_steps"
+    bounds = {"run": run, "number": number, "status": status, "before": position(before), "most": most}
+    return [row[0] for row in view.rows(name, **bounds)]
 
 
 def dead(view: View, namespace: str, wanted: Filter, reason: str | None = None) -> list[DeadRow]:

@@ -6,6 +6,7 @@ A map may have 100,000 items: they are counted by the database, and never read o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -242,16 +243,10 @@ def open_approvals(view: View, runs: Sequence[str]) -> list[tuple[str, str]]:
     return [(row[0], row[3]) for row in view.rows("open_approvals", runs=list(runs))] if runs else []
 
 
-def page_of_steps(view: View, run: str, number: int, wanted: RunFilter) -> list[str]:
-    """The executions of one step of a run."""
-    name = "page_of_steps_asc" if wanted.is_ascending else "page_of_steps"
-    about = {"run": run, "number": number, "status": wanted.status}
-    return [row[0] for row in view.rows(name, **about, before=reader.position(wanted.before), most=wanted.limit)]
-
-
 def page_of_sub_runs(view: View, namespace: str, run: str, numbers: Iterable[int], wanted: RunFilter) -> RunPage:
     """The runs that are steps of a run, those that a retry kept too."""
-    ids = {id for number in numbers for id in page_of_steps(view, run, number, wanted)}
+    of_step = partial(reader.page_of_steps, view, run, is_ascending=wanted.is_ascending)
+    ids = {id for number in numbers for id in of_step(number, wanted.status, wanted.before, wanted.limit)}
     return RunPage(_in_order(runs(view, namespace, _first(ids, wanted)), wanted))
 
 

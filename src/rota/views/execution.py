@@ -159,23 +159,23 @@ def check(wanted: Filter) -> Filter:
 
 
 def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
-    """Newest first."""
+    """A page of executions, newest first."""
     found = rows(view, namespace, lookup.chosen(view, namespace, wanted))
     names = step_names(view, namespace, found.items)
     return Page([shaped(Execution, row, **_members(row, names)) for row in found.items], found.has_more)
 
 
 def rows(view: View, namespace: str, wanted: Filter) -> Page[ExecutionRow]:
-    """Newest first. A job is given by its own name."""
+    """The rows of such a page. `wanted.job` is the exact name of a job, as `lookup.chosen` returns it."""
     if wanted.run is not None:
-        steps = reader.steps(view, wanted.run, wanted, wanted.limit + 1)
+        steps = reader.page_of_steps(view, wanted.run, wanted.step, wanted.status, wanted.before, wanted.limit + 1)
         return page(reader.executions_of(view, namespace, steps), wanted.limit)
     where = execution_reader.Where(after=reader.position(wanted.before))
-    found = execution_reader.page(view, namespace, _filters(wanted), where, wanted.limit)
+    found = execution_reader.page(view, namespace, _criteria(wanted), where, wanted.limit)
     return Page(reader.executions_of(view, namespace, found.keys), found.has_more)
 
 
-def _filters(wanted: Filter) -> Criteria:
+def _criteria(wanted: Filter) -> Criteria:
     """`error` finds failed executions only."""
     status = wanted.status or (Status.FAILED if wanted.error else None)
     return Criteria(

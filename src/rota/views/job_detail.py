@@ -80,7 +80,7 @@ class JobState(Shape, frozen=True, kw_only=True):
     template: MadeOf | None
     """The template that it is made of; null if there is none."""
     met: dict[str, str]
-    """The ends that count for its next start: by the name of a job that it depends on, the execution that ended so."""
+    """By the name of each job that it depends on and that has ended as needed since the last start: its execution."""
 
 
 class LastOutcome(Shape, frozen=True):
@@ -153,7 +153,7 @@ class JobInFull(Job, frozen=True, kw_only=True):
 
 
 def jobs(view: View, namespace: str, rows: Sequence[JobRow]) -> list[Job]:
-    found = _found(view, namespace, rows)
+    found = _Found(view, namespace, rows)
     return [Job(**found.members(row), **_defined(source_of(view, namespace, row))) for row in rows]
 
 
@@ -172,7 +172,7 @@ def _outcome(one: RecentExecution, now: int) -> LastOutcome:
 
 def job(view: View, namespace: str, row: JobRow, warnings: Sequence[str] = ()) -> JobInFull:
     source = source_of(view, namespace, row)
-    members = _found(view, namespace, [row]).members(row)
+    members = _Found(view, namespace, [row]).members(row)
     return JobInFull(**members, **_defined(source), definition=source, warnings=list(warnings))
 
 
@@ -242,12 +242,12 @@ class _Found:
         executions = [self.recent_executions[id] for id in self.newest[row.id] if id in self.recent_executions]
         own = [] if row.deleted_at is not None else self.schedules.get((row.app, row.name), [])
         ticks = [one.next_at for one in own if one.next_at is not None and one.paused_at is None]
-        status, about = job_status(row.state, executions, has_tick=bool(ticks))
+        status, execution = job_status(row.state, executions, has_tick=bool(ticks))
         return {
             "job_id": row.id,
             "status": status,
-            "started_at": None if about is None else _moment(about.started_at),
-            "progress": None if about is None else self._progress(about),
+            "started_at": None if execution is None else _moment(execution.started_at),
+            "progress": None if execution is None else self._progress(execution),
             "name": row.name,
             "app": row.app,
             "state": row.state,
@@ -266,24 +266,20 @@ class _Found:
             "affinity_wait": defined.needs.affinity_wait_s if defined.needs.affinity else None,
         }
 
-    def _progress(self, about: RecentExecution) -> int | None:
+    def _progress(self, execution: RecentExecution) -> int | None:
         told = None
-        if about.status is not Status.SUCCESS:
-            told = progress.progress_detail(notes.state(self._view, self._namespace, about.id))
-        return progress.percent(told, about.status)
-
-
-def _found(view: View, namespace: str, rows: Sequence[JobRow]) -> _Found:
-    return _Found(view, namespace, rows)
+        if execution.status is not Status.SUCCESS:
+            told = progress.progress_detail(notes.state(self._view, self._namespace, execution.id))
+        return progress.percent(told, execution.status)
 
 
 def _met(view: View, namespace: str, rows: Sequence[JobRow]) -> dict[str, dict[str, str]]:
     """By the id of a job: the executions whose ends count for its next start, by the names of their jobs."""
-    of = {JobRef(row.app, row.name): row.id for row in rows if row.deleted_at is None and row.about.depends_on}
+    ids = {JobRef(row.app, row.name): row.id for row in rows if row.deleted_at is None and row.about.depends_on}
     found: dict[str, dict[str, str]] = {}
-    for edge in dependencies.edges_of(view, namespace, list(of)):
+    for edge in dependencies.edges_of(view, namespace, list(ids)):
         if edge.met is not None:
-            found.setdefault(of[edge.dependent], {})[label(edge.ref, edge.app)] = edge.met
+            found.setdefault(ids[edge.dependent], {})[label(edge.ref, edge.app)] = edge.met
     return found
 
 

@@ -1,1 +1,1 @@
-"""The handlers of the API, one file per noun; each has its routes in `ROUTES`."""
+"""The handlers of the API, one file per noun. Each handler declares its route with `@route`."""

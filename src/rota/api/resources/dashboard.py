@@ -18,7 +18,7 @@ from rota.api import problem
 from rota.api.answer import Answer
 from rota.api.call import Call
 from rota.api.resources.pages import HTML, SECURITY
-from rota.api.route import Access, NoQuery, entry, route
+from rota.api.route import Access, NoQuery, make_route, route
 
 NONCE = "ROTA_NONCE"
 """What the build writes where the nonce of an answer belongs."""
@@ -108,6 +108,6 @@ def _content(name: str) -> bytes | None:
 
 
 _PAGE: dict[str, Any] = {"base": "", "media": ("text/html",), "is_page": True}
-UNKNOWN = entry(unknown, "GET ", Access.OPEN, **_PAGE)
+UNKNOWN = make_route(unknown, "GET ", Access.OPEN, **_PAGE)
 for _address in addresses():
     route(f"GET {_address.path}", Access.OPEN, **_PAGE)(page)

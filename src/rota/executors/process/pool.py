@@ -41,7 +41,7 @@ KEPT_SHARE = 4
 """Before a job begins, its process is replaced if it has grown since its start by more than this part (one fourth) of
 the memory that it then had left."""
 PATIENCE_S = 1.0
-"""How long a call that was claimed ahead waits for a process before it is given back."""
+"""How long a prefetched call waits for a process before it is given back."""
 NOT_BEGUN = GivenBack(Reason.NOT_BEGUN)
 
 
