@@ -16,7 +16,6 @@ from rota.domain.claim import Claim
 from rota.domain.errors import LeaseLost, StoreFull, StoreUnavailable
 from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, Succeeded, TimedOut
 from rota.domain.requirement import UNBOUNDED
-from rota.domain.served import Served
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.engine import wire
@@ -98,8 +97,7 @@ async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
 
 async def test_claims_are_transmitted_unchanged() -> None:
     claimed = Claimed([Claim("x", 1, 2, 1, 0, 0, 3, 3, None, "send", '{"to":"a"}', None, 3, 3)], frozenset({1, 2}))
-    served = Served.one("default", "shop", None, [])
-    assert await answered(claimed, "claim", served, 1, None, UNBOUNDED) == claimed
+    assert await answered(claimed, "claim", 1, None, UNBOUNDED) == claimed
 
 
 @pytest.mark.parametrize("error", [LeaseLost("gone"), StoreUnavailable("busy"), StoreFull("full"), ValueError("a bug")])
