@@ -222,6 +222,24 @@ async def test_jobs_of_code_are_changed_in_code(client: httpx.AsyncClient, serve
     assert (good.status_code, good.json()["status"]) == (201, "scheduled")
 
 
+async def test_a_job_of_code_shows_how_its_command_and_its_process_were_declared(
+    client: httpx.AsyncClient, server: Server
+) -> None:
+    app = App("shop", url=server.settings.url)
+    rules: dict[str, Any] = {"success": [0, 3], "permanent": [4], "result": "text"}
+    app.command("report", ["make-report"], memory="512MB", grace="5s", **rules)
+    app.job(name="resize", isolation="process")(lambda: None)
+    app.job(name="send")(lambda: None)
+    registry_of(app).connection.store()
+    app.declare()
+    app.close()
+    report = (await client.get("/jobs/report")).json()
+    assert (report["successCodes"], report["permanentCodes"], report["result"]) == ([0, 3], [4], "text")
+    assert (report["memory"], report["grace"]) == (512 * 2**20, 5)
+    jobs = {job["name"]: job for job in (await client.get("/jobs")).json()["items"]}
+    assert {name: jobs[name]["isolation"] for name in jobs} == {"report": None, "resize": "process", "send": None}
+
+
 async def test_neither_code_nor_the_api_undoes_the_other(client: httpx.AsyncClient, server: Server) -> None:
     await make(client, "up", app="shop")
     await make(client, "mine", app="shop", dependencies=["up"], schedule="0 3 * * *", on="order.paid")

@@ -189,6 +189,8 @@ def test_jobs_show_parameters(shell: Shell, seed: Seed) -> None:
     schema = rows[1]["parameters"]
     assert (schema["properties"]["to"], schema["required"]) == ({"type": "string"}, ["to"])
     assert shell.ok("jobs", "--app", "other", "--json").rows == []
+    none = "app other has no jobs: `rota jobs` and `rota workflows` list the apps\n"
+    assert shell.ok("jobs", "--app", "other").err == none
 
 
 def test_jobs_show_what_they_depend_on_and_which_ends_have_come(shell: Shell, seed: Seed) -> None:

@@ -20,13 +20,15 @@ class Picky:
     def __init__(self, refused: set[str]) -> None:
         self.refused = refused
         self.away = 0
+        self.fails_at = 0
+        """The number of the call that fails because the store is away."""
         self.calls = 0
         self.taken: list[str] = []
 
     async def finish(self, reports: list[Finished]) -> list[str]:
         self.calls += 1
-        if self.away:
-            self.away -= 1
+        if self.away or self.calls == self.fails_at:
+            self.away = max(0, self.away - 1)
             raise StoreUnavailable("away")
         if self.refused & {report.id for report in reports}:
             raise StoreError("duplicate key")
@@ -45,6 +47,7 @@ async def test_an_outcome_that_the_store_always_refuses_does_not_block_the_other
     assert store.taken == ["a", "c"]
     assert completer.is_empty
     assert "execution b was refused for good" in caplog.text
+    assert "came too late" not in caplog.text
 
 
 async def test_one_refused_outcome_among_many_costs_few_transactions() -> None:
@@ -56,6 +59,21 @@ async def test_one_refused_outcome_among_many_costs_few_transactions() -> None:
     await completer.step()
     assert store.taken == [id for id in ids if id != "100"]
     assert store.calls == 1 + 2 * 8 + 1  # All, two for each of eight halvings, and the bare failure
+
+
+async def test_the_half_of_a_refused_batch_is_written_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The store is away after the first half. Written again, that half would be taken for one that came too late."""
+    store = Picky({"c"})
+    store.fails_at = 3
+    completer = Completer(cast("WorkerStore", store))
+    for id in "abcd":
+        completer.add(Finished(id, 1, Succeeded("1")))
+    with pytest.raises(StoreUnavailable):
+        await completer.step()
+    assert completer.held() == ["c", "d"]
+    await completer.step()
+    assert store.taken == ["a", "b", "d"]
+    assert "came too late" not in caplog.text
 
 
 async def test_outcomes_are_kept_while_the_store_is_unavailable() -> None:

@@ -11,13 +11,12 @@ from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, note_option, owner_option
 from rota.domain import duration, job_parameters
 from rota.domain.dependency import CountedEnd, Upstream, label
-from rota.domain.job import Definition
 from rota.ops import job_pauses
 from rota.store import definition_reader
-from rota.store.definition_reader import JobFilter
+from rota.store.definition_reader import JobFilter, JobRow
 from rota.store.port import View
 from rota.views import job_detail, lookup
-from rota.views.job_detail import Job
+from rota.views.shape import paused
 
 MOST_JOBS = 2**31 - 1
 """No bound: the list has all jobs."""
@@ -36,11 +35,15 @@ def jobs(database: Database, app: str | None, as_json: bool) -> None:
     rota jobs --app shop
     rota jobs pause send --note "the mail server is down"
     """
-    found, defined = database.read(_jobs, database.namespace, app)
+    rows = database.read(_rows, database.namespace, app)
+    if as_json:
+        output.print_json_rows(database.read(job_detail.jobs, database.namespace, rows))
+        return
+    columns = _columns(database.read(job_detail.met, database.namespace, rows))
+    spare = ["description", "timeout", "attempts", "queue", *(["app"] if len({row.app for row in rows}) == 1 else [])]
     empty = "no jobs are known yet: start `rota dev MODULE:APP` or `rota worker MODULE:APP` once"
-    spare = ["description", "timeout", "attempts", "queue", *(["app"] if len({job.app for job in found}) == 1 else [])]
-    empty = text.none_of(app, "jobs", empty)
-    output.listing(found, _columns(defined), as_json=as_json, empty=empty, spare=spare, whole="job")
+    empty = text.none_of(app, "jobs", f"{empty}; `rota workflows` lists workflows")
+    output.listing(rows, columns, as_json=False, empty=empty, spare=spare, whole="job")
 
 
 @jobs.command()
@@ -74,31 +77,30 @@ def resume(database: Database, job: str, app: str | None) -> None:
     output.message(f"job {owner}.{name} {'resumed' if changed else 'was not paused'}")
 
 
-def _jobs(view: View, namespace: str, app: str | None) -> tuple[list[Job], dict[str, Definition]]:
-    """The jobs of all apps or of one, and their definitions by id."""
+def _rows(view: View, namespace: str, app: str | None) -> list[JobRow]:
+    """The jobs of all apps or of one."""
     wanted = JobFilter(app=None if app is None else [app])
     rows = [row for row in definition_reader.jobs(view, namespace, None, MOST_JOBS) if wanted.fits(row)]
-    rows.sort(key=lambda row: (row.app, row.name))
-    return job_detail.jobs(view, namespace, rows), {row.id: row.about for row in rows}
+    return sorted(rows, key=lambda row: (row.app, row.name))
 
 
-def _columns(defined: Mapping[str, Definition]) -> output.Columns[Job]:
-    """Signatures, attempts and dependencies come from the definitions, because the shape has them in another form."""
+def _columns(met: Mapping[str, Mapping[str, str]]) -> output.Columns[JobRow]:
+    """`met` has the ends that count for the next start of each job, by its id."""
     return {
-        "app": lambda job: job.app,
-        "job": lambda job: f"{job.name}({job_parameters.signature(defined[job.job_id].parameters)})",
-        "queue": lambda job: job.queue,
-        "attempts": lambda job: defined[job.job_id].retry.get("attempts", ""),
-        "timeout": lambda job: duration.written(job.timeout) if job.timeout else None,
-        "depends on": lambda job: ", ".join(_upstream(job, one) for one in defined[job.job_id].depends_on),
-        "paused": lambda job: text.pause(job.paused).removeprefix("paused "),
-        "description": lambda job: job.description,
+        "app": lambda row: row.app,
+        "job": lambda row: f"{row.name}({job_parameters.signature(row.about.parameters)})",
+        "queue": lambda row: row.about.queue,
+        "attempts": lambda row: row.about.retry.get("attempts", ""),
+        "timeout": lambda row: duration.written(row.about.timeout_s) if row.about.timeout_s else None,
+        "depends on": lambda row: ", ".join(_upstream(row, one, met) for one in row.about.depends_on),
+        "paused": lambda row: text.pause(paused(row)).removeprefix("paused "),
+        "description": lambda row: row.about.description,
     }
 
 
-def _upstream(job: Job, one: Upstream) -> str:
+def _upstream(row: JobRow, one: Upstream, met: Mapping[str, Mapping[str, str]]) -> str:
     """A job that it depends on; in brackets the end that counts, unless that is a success, and `met` if it has come."""
-    name = label(one.ref, job.app)
+    name = label(one.ref, row.app)
     about = [] if one.outcome is CountedEnd.SUCCESS else [one.outcome.value]
-    about += ["met"] if name in job.met else []
+    about += ["met"] if name in met.get(row.id, {}) else []
     return f"{name} ({', '.join(about)})" if about else name

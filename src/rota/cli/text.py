@@ -112,7 +112,7 @@ def count(number: int, one: str) -> str:
 
 def none_of(app: str | None, what: str, otherwise: str) -> str:
     """The words for an empty list: that this app has none, or `otherwise` if no app was named."""
-    return otherwise if app is None else f"app {app} has no {what}: `rota jobs` lists the apps"
+    return otherwise if app is None else f"app {app} has no {what}: `rota jobs` and `rota workflows` list the apps"
 
 
 def _is_hostile(char: str) -> bool:

@@ -17,7 +17,7 @@ MOST_AHEAD = 1200
 MOST_PER_CLAIM = 650
 """How many executions one claim may take. A new execution with a high priority waits for the claim in flight."""
 ENDS_TO_JUDGE_BY = 50
-"""A worker that does not prefetch yet decides early only after this many ends: fewer do not show its rate."""
+"""A worker decides before the end of a horizon only after this many ends: fewer do not show its rate."""
 GATHER_S = 0.003
 """How long a worker that does not prefetch waits for more free slots."""
 MOST_TROUBLE_CHARACTERS = 200
@@ -35,7 +35,8 @@ class Pace:
         self._concurrency = concurrency
         self._decided_at = clock.monotonic()
         self._held = 0
-        """At least as many executions as the worker had at the last decision."""
+        """At least as many executions as the worker had at the last decision. Their ends show nothing in an early
+        decision: slow attempts may end together."""
         self.ended = 0
         self.ahead = 0
         """Claims that may wait in this process until a slot is free."""
@@ -55,21 +56,21 @@ class Pace:
     def measure(self, free: int) -> None:
         """To be called before each claim, with the number of executions that the worker could take.
 
-        Decides once per horizon. A worker that does not prefetch yet decides as soon as it has used all of its slots
-        again: a burst of short jobs would be over before the horizon is.
+        Decides once per horizon, or earlier when as many attempts as the worker has places for have begun and ended
+        since the last decision: a burst of short jobs would be over before the horizon is. An early decision prefetches
+        no more than these attempts, which may be the last short ones.
         """
         now = self._clock.monotonic()
         elapsed_s = now - self._decided_at
-        if elapsed_s <= 0 or (elapsed_s < HORIZON_S and not self._has_turned_over()):
+        is_early, places = elapsed_s < HORIZON_S, self._concurrency + self.ahead
+        turned_over = self.ended - self._held
+        if elapsed_s <= 0 or (is_early and turned_over < max(places, ENDS_TO_JUDGE_BY)):
             return
         soon = int(self.ended * HORIZON_S / elapsed_s)
-        self._decided_at, self.ended, self._held = now, 0, self._concurrency + self.ahead - free
+        if is_early:
+            soon = min(soon, turned_over)
+        self._decided_at, self.ended, self._held = now, 0, places - free
         self.ahead = min(soon, MOST_AHEAD) if soon >= self._concurrency else 0
-
-    def _has_turned_over(self) -> bool:
-        """Whether attempts that began after the last decision have used all slots again. Older attempts do not count:
-        slow ones may end together."""
-        return not self.ahead and self.ended - self._held >= max(self._concurrency, ENDS_TO_JUDGE_BY)
 
 
 class ProcessCapacity:

@@ -108,9 +108,7 @@ class Completer:
                 count = self._piece()
                 self._writing, self._pending = self._pending[:count], self._pending[count:]
             if self._writing:
-                stale = await self._write(self._writing)
-                done, self._writing = self._writing, []
-                self._written(done, stale)
+                await self._write(self._writing)
         self._lends = self._lends or not self._pending
         return 0 if self._pending else None
 
@@ -130,19 +128,24 @@ class Completer:
                 return count
         return finish.MOST
 
-    async def _write(self, reports: list[Finished]) -> list[str]:
-        """If the store refuses a batch, writes it in halves: one bad outcome costs a few transactions, not hundreds."""
+    async def _write(self, reports: list[Finished]) -> None:
+        """Writes the first of `_writing`. If the store refuses them, writes them in halves: one bad outcome costs a few
+        transactions, not hundreds."""
         try:
-            return await self._store.finish(reports)
+            stale = await self._store.finish(reports)
         except StoreUnavailable:
             raise
         except Exception as error:
-            if len(reports) == 1:
-                log.exception("the outcome of execution %s was refused; ending its attempt without it", reports[0].id)
-                return await self._write_bare(reports[0], error)
-            log.warning("a batch of %d outcomes was refused (%s); writing it in halves", len(reports), error)
-        middle = len(reports) // 2
-        return [*await self._write(reports[:middle]), *await self._write(reports[middle:])]
+            if len(reports) > 1:
+                log.warning("a batch of %d outcomes was refused (%s); writing it in halves", len(reports), error)
+                middle = len(reports) // 2
+                await self._write(reports[:middle])
+                await self._write(reports[middle:])
+                return
+            log.exception("the outcome of execution %s was refused; ending its attempt without it", reports[0].id)
+            stale = await self._write_bare(reports[0], error)
+        self._writing = self._writing[len(reports) :]
+        self._written(reports, stale)
 
     async def _write_bare(self, report: Finished, error: Exception) -> list[str]:
         """Ends the attempt without the result or the error that the store has refused."""
@@ -156,7 +159,7 @@ class Completer:
             # The other outcomes must not wait for this one. This worker no longer names the execution among those that
             # it holds, so reconciliation gives it back to the queue.
             log.exception("the end of execution %s was refused for good, and is given up", report.id)
-            return [report.id]
+            return []
 
 
 def _size(outcome: Outcome) -> int:

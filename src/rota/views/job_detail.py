@@ -115,6 +115,8 @@ class Job(JobState, frozen=True, kw_only=True):
     grace: int | float | str | None = None
     http: dict[str, Any] | None = None
     function: dict[str, Any] | None = None
+    isolation: str | None = None
+    """`process` if each execution of the function runs in a process of its own; null otherwise. Only of code."""
     parameters: dict[str, Any] | None = None
     """The JSON Schema of its arguments, or the values for its template; null if there are none."""
     schedule: Any = None
@@ -198,6 +200,9 @@ def of_code(app: str, about: Definition, dependencies: list[Any]) -> dict[str, A
         case kinds.COMMAND:
             shown |= {"command": target.get("argv"), "environment": target.get("environment")}
             shown |= {"inherits": target.get("inherits"), "directory": target.get("directory")}
+            shown |= {"successCodes": target.get("success"), "retryCodes": target.get("retry")}
+            shown |= {"permanentCodes": target.get("permanent"), "result": target.get("result")}
+            shown |= {"memory": target.get("memory_bytes"), "grace": target.get("grace_s")}
         case kinds.HTTP:
             shown["http"] = target
         case _:
@@ -235,7 +240,7 @@ class _Found:
         self.schedules: dict[tuple[str, str], list[ScheduleOfJob]] = {}
         for one in reader.schedules(view, namespace, [row.name for row in rows if row.deleted_at is None]):
             self.schedules.setdefault((one.app, one.job), []).append(one)
-        self.met = _met(view, namespace, rows)
+        self.met = met(view, namespace, rows)
 
     def members(self, row: JobRow) -> dict[str, Any]:
         defined = row.about
@@ -264,6 +269,7 @@ class _Found:
             "met": self.met.get(row.id, {}),
             "time_slice": defined.slice_s,
             "affinity_wait": defined.needs.affinity_wait_s if defined.needs.affinity else None,
+            "isolation": kinds.PROCESS if defined.target.get("kind") == kinds.PROCESS else None,
         }
 
     def _progress(self, execution: RecentExecution) -> int | None:
@@ -273,7 +279,7 @@ class _Found:
         return progress.percent(told, execution.status)
 
 
-def _met(view: View, namespace: str, rows: Sequence[JobRow]) -> dict[str, dict[str, str]]:
+def met(view: View, namespace: str, rows: Sequence[JobRow]) -> dict[str, dict[str, str]]:
     """By the id of a job: the executions whose ends count for its next start, by the names of their jobs."""
     ids = {JobRef(row.app, row.name): row.id for row in rows if row.deleted_at is None and row.about.depends_on}
     found: dict[str, dict[str, str]] = {}
