@@ -8,7 +8,7 @@ ORDER BY l.id
 -- Whether the worker may claim, and for each lane the first ranks behind the claimer's watermark, as a JSON list; null
 -- if there are none or the queue is paused. One row without a lane if there are no lanes.
 WITH m AS MATERIALIZED (SELECT * FROM EACH(:lanes, lane int, rank bigint, id uuid) e)
-SELECT w.state = 'live' AND w.lease_until > :now AS may_claim, w.offers, l.id, l.namespace, l.app, l.requirements,
+SELECT LIVE(w) AS may_claim, w.offers, l.id, l.namespace, l.app, l.requirements,
        CASE WHEN q.paused_at IS NULL THEN (
            SELECT CAST(LISTING(h.rank) AS text) || '' FROM (
                SELECT r.rank FROM ready r WHERE r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id)
@@ -85,7 +85,7 @@ WITH m AS MATERIALIZED (
     FROM worker w CROSS JOIN EACH(:lanes, lane int, rank bigint, id uuid) e
     CROSS JOIN lane l ON l.id = e.lane AND l.requirements = ''
     CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
-    WHERE w.id = :worker AND w.state = 'live' AND w.lease_until > :now AND w.offers = :offers)
+    WHERE w.id = :worker AND LIVE(w) AND w.offers = :offers)
 SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
        coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at, r.run
 FROM m
@@ -98,7 +98,7 @@ DELETE FROM ready WHERE id AMONG(:returned, uuid)
 -- name: claim_at_once @postgres
 WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 w AS MATERIALIZED (
-    SELECT id FROM worker WHERE id = :worker AND state = 'live' AND lease_until > :now AND offers = :offers
+    SELECT w.id FROM worker w WHERE w.id = :worker AND LIVE(w) AND w.offers = :offers
     FOR KEY SHARE),
 taken AS (
     DELETE FROM ready WHERE ctid = ANY(ARRAY(
