@@ -11,7 +11,6 @@ from rota.api import body as bodies
 from rota.api import named, quotas
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
-from rota.api.execution_filter import instant
 from rota.api.problem import Flaw, Problem
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.executions import LAST_ATTEMPTS, check_owner, owner
@@ -20,6 +19,7 @@ from rota.domain import duration, job, names, payload
 from rota.domain import job_parameters as checks
 from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError
+from rota.domain.instant import instant
 from rota.domain.rank import HIGHEST, LOWEST, level
 from rota.domain.status import Status
 from rota.ops import control
