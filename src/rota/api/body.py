@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_member
 from rota.domain import plain_types, strict_json
 from rota.domain.strict_json import BadJson
 
@@ -185,8 +185,7 @@ def check_json(data: bytes, pointer: str = "") -> None:
     try:
         strict_json.check(data)
     except BadJson as bad:
-        where = pointer + bad.pointer
-        raise Problem("bad_json", bad.detail, flaws=[Flaw("bad_json", bad.detail, pointer=where)]) from None
+        raise bad_member(pointer + bad.pointer, bad.detail, "bad_json") from None
 
 
 def refuse(flaws: list[Flaw]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from rota.api.patch import patch_of
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 from rota.domain import cron, job_parameters, names, payload, rank
 from rota.domain.errors import ArgumentsError, DefinitionError, UsageError, WorkflowError
 from rota.domain.job import Definition
@@ -73,7 +73,7 @@ def spec_of(wanted: ScheduleOptions, app: str, job: Definition, most_bytes: int)
     given = [name for name in TRIGGERS if getattr(wanted, name) is not None]
     if len(given) != 1:
         words = "give exactly one of cron, every, after and at" + (f", not {' and '.join(given)}" if given else "")
-        raise _problem("bad_field" if given else "missing_field", words, f"/{given[-1]}" if given else "/cron")
+        raise bad_member(f"/{given[-1]}", words) if given else bad_member("/cron", words, "missing_field")
     with problems_of_options():
         if wanted.queue is not None:
             job = msgspec.structs.replace(job, queue=names.check(wanted.queue, "queue: a queue's name"))
@@ -89,7 +89,7 @@ def check_cron(text: str | msgspec.UnsetType | None, pointer: str = "/cron") -> 
         if isinstance(text, str):
             cron.parse(text)
     except DefinitionError as error:
-        raise _problem("bad_cron", str(error), pointer) from None
+        raise bad_member(pointer, str(error), "bad_cron") from None
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def problems_of_options() -> Iterator[None]:
     try:
         yield
     except ArgumentsError as error:
-        raise _problem("bad_arguments", str(error), "/arguments") from None
+        raise bad_member("/arguments", str(error), "bad_arguments") from None
     except WorkflowError:
         raise
     except DefinitionError as error:
@@ -107,9 +107,9 @@ def problems_of_options() -> Iterator[None]:
         if not name:
             raise
         pointer = _camel(name)
-        raise _problem("bad_field", pointer + str(error)[len(name) :], f"/{pointer}") from None
+        raise bad_member(f"/{pointer}", pointer + str(error)[len(name) :]) from None
     except UsageError as error:
-        raise _problem("bad_field", str(error), "") from None
+        raise bad_member("", str(error)) from None
 
 
 def definition(name: str, app: str, spec: Spec) -> dict[str, Any]:
@@ -145,7 +145,3 @@ def _arguments(wanted: ScheduleOptions, job: Definition, most_bytes: int) -> str
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
-
-
-def _problem(code: str, words: str, pointer: str) -> Problem:
-    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])

@@ -15,7 +15,7 @@ from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
 from rota.api.job_body import JobBody
 from rota.api.job_requests import found, wanted, written
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 from rota.api.resources.enqueue import answer_one
 from rota.api.route import route
 from rota.api.target import target
@@ -181,7 +181,7 @@ async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
             versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
             if not versions or versions[0].source is None:
                 words = f"the job {known.name} has no version {body.version} that the API has defined"
-                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
+                raise bad_member("/version", words)
             members = msgspec.json.decode(versions[0].source, type=dict[str, Any])
             whole = bodies.decoded(msgspec.json.encode(definitions.merged(members, {})), JobBody)
             return wanted(call, tx, whole, versions[0].template)

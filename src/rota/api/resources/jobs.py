@@ -13,7 +13,7 @@ from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
-from rota.api.problem import Flaw, Problem, bad_parameter
+from rota.api.problem import Problem, bad_member, bad_parameter
 from rota.api.query import Page
 from rota.api.route import route
 from rota.domain.access import Scope
@@ -169,7 +169,7 @@ async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     def replace(tx: Tx) -> Written:
         if not is_id(reference):
             if given.name != reference:
-                raise _bad("/name", f"the name is that of the path, {reference}, or left out")
+                raise bad_member("/name", f"the name is that of the path, {reference}, or left out")
             made = wanted(call, tx, given)
             return job_definitions.put(tx, call.namespace, made, call.services.ids.new(), call.actor, holds)
         row = found(tx, call, query.app)
@@ -224,10 +224,6 @@ async def delete(call: Call, query: DeleteQuery) -> Answer:
 
 def _in_code(row: JobRow) -> Problem:
     return Problem("defined_in_code", f"the job {row.name} of app {row.app} is defined in code: change it there")
-
-
-def _bad(pointer: str, words: str) -> Problem:
-    return Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer=pointer)])
 
 
 def _key(item: Job) -> list[str]:

@@ -10,10 +10,9 @@ from rota.api import listing, problem, revision, templating
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.job_body import TemplateBody, TemplatePatch
-from rota.api.problem import Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
 from rota.api.route import BASE, NoQuery, route
-from rota.api.templating import flaw
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
 from rota.ops import templates as ops
@@ -75,7 +74,7 @@ async def get(call: Call, query: NoQuery) -> Answer:
 async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     """Creates or replaces a template. Jobs that were made of it stay as they are."""
     if body.job is None:
-        raise flaw("missing_field", "/job", "job is missing")
+        raise bad_member("/job", "job is missing", "missing_field")
     return await _write(call, _named(call, body), templating.content(body.job, body.parameters, body.description))
 
 
@@ -96,7 +95,7 @@ async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     known = msgspec.json.decode(row.content, type=dict[str, Any])
     whole = {**known, **{member: value for member, value in given.items() if member != "name"}}
     if whole.get("job") is None:
-        raise flaw("missing_field", "/job", "job is missing")
+        raise bad_member("/job", "job is missing", "missing_field")
     content = templating.content(whole["job"], whole.get("parameters"), whole.get("description"))
     return await _write(call, name, content, based_on=row.version)
 
@@ -132,7 +131,7 @@ async def _write(
     try:
         return await call.act(show, ops.put, call.namespace, name, content, call.actor, holds, only_new=only_new)
     except DefinitionError as error:
-        raise flaw("bad_definition", "/job", str(error)) from None
+        raise bad_member("/job", str(error), "bad_definition") from None
 
 
 def _condition(call: Call, based_on: int | None = None) -> ops.Condition:
@@ -149,5 +148,5 @@ def _condition(call: Call, based_on: int | None = None) -> ops.Condition:
 def _named(call: Call, body: TemplatePatch) -> str:
     name = call.path["template"]
     if body.name not in (None, name):
-        raise flaw("bad_field", "/name", f"the name is that of the path, {name}, or left out")
+        raise bad_member("/name", f"the name is that of the path, {name}, or left out")
     return name

@@ -14,7 +14,7 @@ from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.named import Note, OfApp, OfAppOrDry
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.workflows import find, refused_if_code, written
@@ -155,7 +155,7 @@ async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
             found = _version(tx, call, known, str(body.version))
             if found is None or found.source is None:
                 words = f"workflow {known.name} has no version {body.version} that the API has defined"
-                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
+                raise bad_member("/version", words)
             data = msgspec.json.decode(found.source)
             return workflow_body.wanted(tx, call.namespace, known.app, data, known.name)
 
@@ -258,8 +258,7 @@ def _arguments(row: JobRow, options: StartOptions, most_bytes: int) -> str:
         bodies.refuse(enqueueing.misfits(row.name, given, row.about.parameters, row.about.target.get("graph")))
         payload.encode(given, f"{row.name}(): the arguments", most_bytes)
     except ArgumentsError as error:
-        flaw = Flaw("bad_arguments", str(error), pointer="/arguments")
-        raise Problem("bad_arguments", str(error), flaws=[flaw]) from None
+        raise bad_member("/arguments", str(error), "bad_arguments") from None
     return text
 
 
