@@ -9,6 +9,7 @@ import msgspec
 from rota.api import definitions, job_targets, problem, revision, templating
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.job_body import JobBody
 from rota.api.problem import Problem
 from rota.api.route import BASE
@@ -34,7 +35,7 @@ def _shown(call: Call, tx: Tx, done: Written) -> Answer:
     shape = job_detail.job(tx, call.namespace, done.row, warnings)
     if call.is_dry_run:
         forecast = msgspec.to_builtins(job_forecast.forecast(tx, call.namespace, done.row))
-        return shown({"dryRun": True, "would": {**forecast, "warnings": warnings, "job": shape}})
+        return would({**forecast, "warnings": warnings, "job": shape})
     headers = revision.header(done.row.revision)
     if not done.is_new:
         return shown(shape, headers=headers)

@@ -12,6 +12,7 @@ import msgspec
 from rota.api import listing, named, problem, quotas
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
+from rota.api.dry_run import Dry, would
 from rota.api.problem import Flaw, Problem, bad_member
 from rota.api.query import Page, moment
 from rota.api.quotas import QuotaKeeper
@@ -59,12 +60,6 @@ class ActionIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     note: Annotated[str, msgspec.Meta(max_length=500)] | None = None
 
 
-class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """With `dryRun` nothing is done: the answer says what would be touched."""
-
-    dry_run: bool = False
-
-
 class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`wait` is a duration: answer when the action has ended, or after that time."""
 
@@ -99,7 +94,7 @@ _EXAMPLE = {"action": "replay", "on": "executions", "filter": {"dead": True, "jo
     codes=("empty_filter", "too_many", *quotas.CODES),
     example=_EXAMPLE,
 )
-async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
+async def create(call: Call, asked: Dry, body: ActionIn) -> Answer:
     """Acts on many things: on ids at once, on what a filter finds in the background."""
     request = _request(call, body)
     if body.action in STARTING:
@@ -112,13 +107,12 @@ async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
 
         def show_all(tx: Tx, done: list[Done]) -> Answer:
             if call.is_dry_run:
-                return shown({"dryRun": True, "would": {"items": done}})
+                return would({"items": done})
             return shown(Results(id, "done", done))
 
         return await call.act(show_all, ops.act_on, call.namespace, id, request, items, call.actor)
     if asked.dry_run:
-        found = await call.read(ops.preview, call.namespace, request)
-        return shown({"dryRun": True, "would": msgspec.to_builtins(found)})
+        return would(msgspec.to_builtins(await call.read(ops.preview, call.namespace, request)))
 
     def show(tx: Tx, row: ActionRow) -> Answer:
         return shown(views.action(row), 202, headers={"Location": f"{BASE}/actions/{row.id}"})

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from rota.api import body, ndjson
-from rota.api.answer import JSON, NDJSON, Answer, shown
+from rota.api.answer import JSON, NDJSON, Answer
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.enqueueing import Enqueue
 from rota.api.ingest import Ingest, Order, decoded, request_of
 from rota.api.line_answers import LineAnswer
@@ -194,7 +195,7 @@ async def _dry_run(call: Call, orders: list[Order]) -> Answer:
         items: list[dict[str, Any]] = [
             {"execution": found[one.id], "why": why(tx, call.namespace, one.id)} for one in accepted
         ]
-        return shown({"dryRun": True, "would": items[0] if len(items) == 1 else {"items": items}})
+        return would(items[0] if len(items) == 1 else {"items": items})
 
     return await call.act(show, ops.enqueue_all, headers, items)
 

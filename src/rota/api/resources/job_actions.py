@@ -11,6 +11,7 @@ from rota.api import body as bodies
 from rota.api import definitions, problem, revision
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
 from rota.api.job_body import JobBody
@@ -115,8 +116,8 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
 
     def show(tx: Tx, accepted: list[Accepted]) -> Answer:
         made = executions.execution(tx, call.namespace, accepted[0].id)
-        would = job_forecast.forecast(tx, call.namespace, row)
-        return shown({"dryRun": True, "would": WouldTrigger(made, would.workers, would.reason)})
+        forecast = job_forecast.forecast(tx, call.namespace, row)
+        return would(WouldTrigger(made, forecast.workers, forecast.reason))
 
     return await call.act(show, enqueue.enqueue, order.header, [order.item])
 
@@ -156,9 +157,7 @@ async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], boo
         assert row is not None, "it was read in this transaction"
         found = job_detail.job(tx, call.namespace, row)
         shape = JobChange(**{name: getattr(found, name) for name in found.__struct_fields__}, changed=result[1])
-        if call.is_dry_run:
-            return shown({"dryRun": True, "would": shape})
-        return shown(shape, headers=revision.header(row.revision))
+        return would(shape) if call.is_dry_run else shown(shape, headers=revision.header(row.revision))
 
     return await call.act(show, run)
 

@@ -11,6 +11,7 @@ from rota.api import body as bodies
 from rota.api import definitions, listing, revision
 from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
 from rota.api.problem import Problem, bad_member, bad_parameter
@@ -217,7 +218,7 @@ async def delete(call: Call, query: DeleteQuery) -> Answer:
         return job_definitions.delete(tx, call.namespace, row, call.actor, holds, cancels=cancels)
 
     def show(tx: Tx, cancelled: int) -> Answer:
-        return shown({"dryRun": True, "would": {"cancel": cancelled}}) if call.is_dry_run else no_content()
+        return would({"cancel": cancelled}) if call.is_dry_run else no_content()
 
     return await call.act(show, remove)
 

@@ -9,6 +9,7 @@ import msgspec
 from rota.api import listing, problem, revision, templating
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
+from rota.api.dry_run import Dry, would
 from rota.api.job_body import TemplateBody, TemplatePatch
 from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
@@ -25,10 +26,6 @@ from rota.views.template import Template
 
 class TemplatesQuery(Page, frozen=True, kw_only=True, rename="camel"):
     order: Literal["asc", "desc"] = "asc"
-
-
-class WriteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    dry_run: bool = False
 
 
 _EXAMPLE = {
@@ -55,7 +52,7 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Answer:
 
 
 @route("POST /templates", Scope.DEFINE, answer=Template, status=201, codes=(*_CODES, "name_taken"), example=_EXAMPLE)
-async def create(call: Call, query: WriteQuery, body: TemplateBody) -> Answer:
+async def create(call: Call, query: Dry, body: TemplateBody) -> Answer:
     """Creates a template."""
     return await _write(call, body.name, templating.content(body.job, body.parameters, body.description), only_new=True)
 
@@ -71,7 +68,7 @@ async def get(call: Call, query: NoQuery) -> Answer:
 
 
 @route("PUT /templates/{template}", Scope.DEFINE, answer=Template, codes=_CODES, example=_EXAMPLE)
-async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+async def put(call: Call, query: Dry, body: TemplatePatch) -> Answer:
     """Creates or replaces a template. Jobs that were made of it stay as they are."""
     if body.job is None:
         raise bad_member("/job", "job is missing", "missing_field")
@@ -85,7 +82,7 @@ async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     codes=_CODES,
     example={"description": "a nightly backup of one host"},
 )
-async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+async def patch(call: Call, query: Dry, body: TemplatePatch) -> Answer:
     """Replaces the named members of a template."""
     name = _named(call, body)
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
@@ -101,16 +98,14 @@ async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
 
 
 @route("DELETE /templates/{template}", Scope.DEFINE, status=204, codes=("precondition_failed",))
-async def delete(call: Call, query: WriteQuery) -> Answer:
+async def delete(call: Call, query: Dry) -> Answer:
     """Deletes a template. Jobs that were made of it stay."""
 
     def remove(tx: Tx) -> None:
         if not ops.delete(tx, call.namespace, call.path["template"], call.actor, _condition(call)):
             raise problem.not_found()
 
-    return await call.act(
-        lambda tx, _: shown({"dryRun": True, "would": {}}) if call.is_dry_run else no_content(), remove
-    )
+    return await call.act(lambda tx, _: would({}) if call.is_dry_run else no_content(), remove)
 
 
 async def _write(
@@ -123,7 +118,7 @@ async def _write(
         row, is_new = done
         shape, headers = views.template(row), revision.header(row.version)
         if call.is_dry_run:
-            return shown({"dryRun": True, "would": shape})
+            return would(shape)
         return (
             created(shape, f"{BASE}/templates/{row.name}", headers=headers) if is_new else shown(shape, headers=headers)
         )
