@@ -16,6 +16,7 @@ from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
 from rota.api.job_body import JobBody
 from rota.api.job_requests import found, wanted, written
+from rota.api.named import OfAppOrDry
 from rota.api.problem import bad_member
 from rota.api.resources.enqueue import answer_one
 from rota.api.route import route
@@ -40,14 +41,7 @@ from rota.views.shape import Shape
 MOST_NOTE = 500
 
 
-class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
-
-    app: str | None = None
-    dry_run: bool = False
-
-
-class TriggerQuery(ActionQuery, frozen=True, kw_only=True, rename="camel"):
+class TriggerQuery(OfAppOrDry, frozen=True, kw_only=True, rename="camel"):
     """With `wait`, the answer comes at the end of the execution, or after this time."""
 
     wait: str | None = None
@@ -129,7 +123,7 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
     codes=("deleted", "ambiguous_name"),
     example={"note": "the mail server is down"},
 )
-async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
+async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
     """Starts no more executions of a job until it is resumed."""
     note = ((body or Note()).note or "")[:MOST_NOTE]
     return await _acted(
@@ -138,14 +132,14 @@ async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
 
 
 @route("POST /jobs/{job}/resume", Scope.OPERATE, answer=JobChange, codes=("deleted", "ambiguous_name"))
-async def resume(call: Call, query: ActionQuery) -> Answer:
+async def resume(call: Call, query: OfAppOrDry) -> Answer:
     """Starts executions of a paused job again."""
     return await _acted(
         call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor)
     )
 
 
-async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], bool]) -> Answer:
+async def _acted(call: Call, query: OfAppOrDry, act: Callable[[Tx, JobRow], bool]) -> Answer:
     def run(tx: Tx) -> tuple[str, bool]:
         row = found(tx, call, query.app)
         if row.deleted_at is not None:
@@ -169,7 +163,7 @@ async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], boo
     codes=("deleted", "ambiguous_name", "defined_in_code", "unknown_job", "cycle"),
     example={"version": 1},
 )
-async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
+async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
     """Puts the definition of an earlier version in force again."""
 
     def return_to(tx: Tx) -> Written:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
 from rota.api import listing, problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.job_requests import found
+from rota.api.named import OfApp
 from rota.api.query import Page
 from rota.api.route import route
 from rota.domain.access import Scope
@@ -29,21 +28,14 @@ class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     app: str | None = None
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
-
-    app: str | None = None
-
-
-class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
     """`diff` is another version: the answer is what differs, from that one to this one."""
 
-    app: str | None = None
     diff: int | None = None
 
 
 @route("GET /jobs/{job}/parameters", Scope.READ, answer=JobForm, codes=("ambiguous_name",))
-async def form(call: Call, query: JobQuery) -> Answer:
+async def form(call: Call, query: OfApp) -> Answer:
     """The JSON schema of a job's parameters, and the arguments of its last execution, for a form."""
 
     def read(view: View) -> JobForm:

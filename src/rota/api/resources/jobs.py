@@ -14,6 +14,7 @@ from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
+from rota.api.named import OfApp, OfAppOrDry
 from rota.api.problem import Problem, bad_member, bad_parameter
 from rota.api.query import Page
 from rota.api.route import route
@@ -46,22 +47,15 @@ class JobsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     tag: list[str] | None = None
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
+class JobQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
+    """`fields` names the members that are shown."""
 
-    app: str | None = None
     fields: str | None = None
 
 
-class WriteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    app: str | None = None
-    dry_run: bool = False
-
-
-class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class DeleteQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
     """`pending=cancel` cancels the executions that have not started; else they still run."""
 
-    app: str | None = None
     pending: Literal["keep", "cancel"] = "keep"
     dry_run: bool = False
 
@@ -132,7 +126,7 @@ def _page(
 
 
 @route("POST /jobs", Scope.DEFINE, answer=JobInFull, status=201, codes=(*_DEFINES, "name_taken"), example=_EXAMPLE)
-async def create(call: Call, query: WriteQuery, body: JobBody) -> Answer:
+async def create(call: Call, query: OfAppOrDry, body: JobBody) -> Answer:
     """Creates a job with its schedules and dependencies."""
 
     def make(tx: Tx) -> Written:
@@ -157,7 +151,7 @@ async def get(call: Call, query: JobQuery) -> Answer:
 
 
 @route("PUT /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example=_EXAMPLE)
-async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
+async def put(call: Call, query: OfAppOrDry, body: JobPatch) -> Answer:
     """Creates or replaces the job of that name. The same content changes nothing.
 
     By its id a job is only replaced.
@@ -181,7 +175,7 @@ async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
 
 
 @route("PATCH /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example={"timeout": 600})
-async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
+async def patch(call: Call, query: OfAppOrDry, body: JobPatch) -> Answer:
     """Replaces the named members of a job; null puts the default back."""
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
     holds = condition(call)
