@@ -13,9 +13,10 @@ from rota.api.dry_run import would
 from rota.api.job_body import JobBody
 from rota.api.problem import Problem
 from rota.api.route import BASE
+from rota.domain.errors import NameTaken
 from rota.executors import kinds
 from rota.ops import job_definitions
-from rota.ops.job_definitions import JobToStore, NameTaken, Written
+from rota.ops.job_definitions import JobToStore, Written
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
@@ -27,7 +28,7 @@ async def written(call: Call, op: Callable[[Tx], Written]) -> Answer:
     try:
         return await call.act(lambda tx, done: _shown(call, tx, done), op)
     except NameTaken as taken:
-        raise Problem("name_taken", str(taken), existing={"jobId": taken.id}) from None
+        raise Problem("name_taken", str(taken), existing={"jobId": taken.holder}) from None
 
 
 def _shown(call: Call, tx: Tx, done: Written) -> Answer:
