@@ -204,7 +204,7 @@ def convert(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or data.lstrip()[:1] != b"{":
         return _leaf(data, kind, pointer, flaws)
     members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    fields = _fields(kind)
+    fields = fields_of(kind)
     values, before = {}, len(flaws)
     for name, raw in members.items():
         if name not in fields:
@@ -220,7 +220,7 @@ def convert(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
 
 
 @cache
-def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+def fields_of(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """The members by name. msgspec evaluates the annotations at each call."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 

@@ -13,7 +13,7 @@ import msgspec
 
 from rota import ids
 from rota.api import job_targets
-from rota.api.job_body import COMMAND_ONLY, TARGETS, Events, JobBody, ScheduleOptions, Upstream, policy_of
+from rota.api.job_body import COMMAND_ONLY, NAMES, TARGETS, Events, JobBody, ScheduleOptions, Upstream, policy_of
 from rota.api.problem import Problem, bad_member
 from rota.config import Settings
 from rota.domain import callback, json_schema, names, retry
@@ -110,9 +110,7 @@ def _check_target(body: JobBody) -> None:
     if body.command is None:
         for name in COMMAND_ONLY:
             if getattr(body, name) is not None:
-                member = msgspec.structs.fields(JobBody)
-                shown = next(field.encode_name for field in member if field.name == name)
-                raise bad_member(f"/{shown}", f"{shown} is for a job with a command")
+                raise bad_member(f"/{NAMES[name]}", f"{NAMES[name]} is for a job with a command")
     if body.retries is not None and body.retry is not None:
         raise bad_member("/retries", "give retries or retry, not both")
 
@@ -236,7 +234,7 @@ def _source(body: JobBody, app: str, definition: Definition, dependencies: list[
     about = definition
     given: dict[str, Any] = msgspec.to_builtins(body)
     # In the order of the members, whichever way they came: equal definitions are equal texts.
-    shown = {field.encode_name: given[field.encode_name] for field in msgspec.structs.fields(JobBody)}
+    shown = {name: given[name] for name in NAMES.values()}
     for name in ("schedule", "retry", "http", "on"):
         shown[name] = _without_null(shown[name])
     needs = about.needs
@@ -282,8 +280,7 @@ def merged(source: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     if any(given.get(name) is not None for name in TARGETS):
         gone: set[str] = set(TARGETS)
         if given.get("command") is None:
-            fields = msgspec.structs.fields(JobBody)
-            gone |= {field.encode_name for field in fields if field.name in COMMAND_ONLY}
+            gone |= {NAMES[name] for name in COMMAND_ONLY}
         found = {name: value for name, value in found.items() if name not in gone}
     for one, other in (("retries", "retry"), ("retry", "retries")):
         if given.get(one) is not None:

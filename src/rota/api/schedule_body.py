@@ -65,6 +65,8 @@ class NewSchedule(ScheduleOptions, frozen=True, kw_only=True):
     name: str | None = None
 
 
+_NAMES = dict(zip(NewSchedule.__struct_fields__, NewSchedule.__struct_encode_fields__, strict=True))
+"""The names of the members in requests, by their names in Python."""
 SchedulePatch = patch_of(NewSchedule, "SchedulePatch", fixed=("name", "app"))
 
 
@@ -106,7 +108,7 @@ def problems_of_options() -> Iterator[None]:
         name = found[1] if found and found[1] in ScheduleOptions.__struct_fields__ else ""
         if not name:
             raise
-        pointer = _camel(name)
+        pointer = _NAMES[name]
         raise bad_member(f"/{pointer}", pointer + str(error)[len(name) :]) from None
     except UsageError as error:
         raise bad_member("", str(error)) from None
@@ -116,8 +118,7 @@ def definition(name: str, app: str, spec: Spec) -> dict[str, Any]:
     """What a POST takes to make the same schedule again."""
     known = msgspec.structs.asdict(current(name, app, spec))
     known["arguments"] = decoded(spec.arguments)
-    first = ("name", "app", "job")
-    return {_camel(name): known[name] for name in (*first, *(one for one in known if one not in first))}
+    return {_NAMES[name]: known[name] for name in dict.fromkeys(("name", "app", "job", *known))}
 
 
 def current(name: str, app: str, spec: Spec) -> NewSchedule:
@@ -140,8 +141,3 @@ def _arguments(wanted: ScheduleOptions, job: Definition, most_bytes: int) -> str
     job_parameters.check(job.name, given, job.parameters)
     payload.encode(given, f"{job.name}(): the arguments", most_bytes)
     return text
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.api import body as bodies
 from rota.api import job_targets
-from rota.api.job_body import COMMAND_ONLY, TARGETS, JobBody
+from rota.api.job_body import COMMAND_ONLY, NAMES, TARGETS, JobBody
 from rota.api.problem import Flaw, Problem, bad_member
 from rota.domain import job_template
 from rota.domain.access import Scope
@@ -46,18 +46,13 @@ def filled(view: View, namespace: str, body: JobBody) -> tuple[JobBody, str]:
     except BadValues as error:
         flaws = [Flaw("bad_field", words, pointer=f"/parameters{where}") for where, words in error.faults]
         raise Problem("bad_field", str(error), flaws=flaws) from None
-    own = {name: value for name, value in _given(body).items() if name not in ("template", "parameters")}
+    own = {
+        name: value
+        for name, value in msgspec.to_builtins(body).items()
+        if value is not None and name not in ("template", "parameters")
+    }
     whole = bodies.decoded(msgspec.json.encode({**made, **own}), JobBody)
     return whole, msgspec.json.encode({"name": row.name, "version": row.version}).decode()
-
-
-def _given(body: JobBody) -> dict[str, Any]:
-    fields = msgspec.structs.fields(JobBody)
-    return {
-        field.encode_name: msgspec.to_builtins(value)
-        for field in fields
-        if (value := getattr(body, field.name)) is not None
-    }
 
 
 def content(job: dict[str, Any], parameters: dict[str, Any] | None, description: str | None) -> dict[str, Any]:
@@ -75,4 +70,4 @@ def check(job: dict[str, Any]) -> tuple[Scope, ...]:
     return job_targets.scopes({"kind": given[0]})
 
 
-_MEMBERS = {field.encode_name for field in msgspec.structs.fields(JobBody) if field.name not in ("name", "template")}
+_MEMBERS = set(NAMES.values()) - {"name", "template"}
