@@ -19,6 +19,7 @@ from rota.api.job_requests import found, wanted, written
 from rota.api.named import OfAppOrDry
 from rota.api.problem import bad_member
 from rota.api.resources.enqueue import answer_one
+from rota.api.resources.job_versions import numbered
 from rota.api.route import route
 from rota.api.target import target
 from rota.api.waiting import wait_s
@@ -170,14 +171,13 @@ async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
         row = found(tx, call, query.app)
 
         def build(known: JobRow) -> JobToStore:
-            number = known.base + body.version
-            versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
-            if not versions or versions[0].source is None:
+            version = numbered(tx, call, known, body.version)
+            if version is None or version.source is None:
                 words = f"the job {known.name} has no version {body.version} that the API has defined"
                 raise bad_member("/version", words)
-            members = msgspec.json.decode(versions[0].source, type=dict[str, Any])
+            members = msgspec.json.decode(version.source, type=dict[str, Any])
             whole = bodies.decoded(msgspec.json.encode(definitions.merged(members, {})), JobBody)
-            return wanted(call, tx, whole, versions[0].template)
+            return wanted(call, tx, whole, version.template)
 
         return job_definitions.change(tx, call.namespace, row, build, call.actor)
 

@@ -64,16 +64,6 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     )
 
 
-def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise problem.not_found()
-    number = row.base + int(text)
-    rows = reader.versions(view, call.namespace, row, number - 1, number + 1, 1)
-    if not rows:
-        raise problem.not_found()
-    return rows[0]
-
-
 @route(
     "GET /jobs/{job}/versions/{version}", Scope.READ, answer=JobVersion | list[Difference], codes=("ambiguous_name",)
 )
@@ -82,10 +72,25 @@ async def get(call: Call, query: VersionQuery) -> Answer:
 
     def read(view: View) -> Any:
         row = found(view, call, query.app)
-        this = _version(view, call, row, call.path["version"])
+        this = called(view, call, row, call.path["version"])
         if query.diff is None:
             return views.version(row, this)
-        other = _version(view, call, row, str(query.diff))
+        other = called(view, call, row, str(query.diff))
         return list(views.differences(views.definition(row, other), views.definition(row, this)))
 
     return shown(await call.read(read))
+
+
+def called(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
+    """The version that a path or a parameter names, of a job or a workflow."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= 15
+    found = numbered(view, call, row, int(text)) if is_number else None
+    if found is None:
+        raise problem.not_found()
+    return found
+
+
+def numbered(view: View, call: Call, row: JobRow, number: int) -> VersionRow | None:
+    """The version that callers know by this number; None if there is none. Callers count from 1 for each job."""
+    stored = row.base + number
+    return next(iter(reader.versions(view, call.namespace, row, stored - 1, stored + 1, 1)), None)
