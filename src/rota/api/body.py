@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Flaw, Problem, bad_member
 from rota.domain import plain_types, strict_json
 from rota.domain.strict_json import BadJson
 
@@ -185,8 +185,7 @@ def check_json(data: bytes, pointer: str = "") -> None:
     try:
         strict_json.check(data)
     except BadJson as bad:
-        where = pointer + bad.pointer
-        raise Problem("bad_json", bad.detail, flaws=[Flaw("bad_json", bad.detail, pointer=where)]) from None
+        raise bad_member(pointer + bad.pointer, bad.detail, "bad_json") from None
 
 
 def refuse(flaws: list[Flaw]) -> None:
@@ -205,7 +204,7 @@ def convert(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or data.lstrip()[:1] != b"{":
         return _leaf(data, kind, pointer, flaws)
     members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    fields = _fields(kind)
+    fields = fields_of(kind)
     values, before = {}, len(flaws)
     for name, raw in members.items():
         if name not in fields:
@@ -221,7 +220,7 @@ def convert(data: bytes, kind: Any, pointer: str, flaws: list[Flaw]) -> Any:
 
 
 @cache
-def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+def fields_of(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """The members by name. msgspec evaluates the annotations at each call."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 

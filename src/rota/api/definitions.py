@@ -13,8 +13,8 @@ import msgspec
 
 from rota import ids
 from rota.api import job_targets
-from rota.api.job_body import COMMAND_ONLY, TARGETS, Events, JobBody, ScheduleOptions, Upstream, policy_of
-from rota.api.problem import Flaw, Problem
+from rota.api.job_body import COMMAND_ONLY, NAMES, TARGETS, Events, JobBody, ScheduleOptions, Upstream, policy_of
+from rota.api.problem import Problem, bad_member
 from rota.config import Settings
 from rota.domain import callback, json_schema, names, retry
 from rota.domain.dependency import CountedEnd
@@ -41,7 +41,7 @@ _CRON = re.compile(r"cron\b")
 def app_of(body: JobBody) -> str:
     if body.function is not None:
         if body.app not in (None, body.function.app):
-            raise _flaw("/app", "bad_field", "a job with a function belongs to the app of that function")
+            raise bad_member("/app", "a job with a function belongs to the app of that function")
         return body.function.app
     return body.app or DEFAULT_APP
 
@@ -91,12 +91,8 @@ def at(pointer: str, code: str = "bad_field") -> Iterator[None]:
     except (UsageError, TypeError, ValueError) as error:
         found = getattr(error, "code", "") or code
         code = found if found in ("needs_shell", "bad_arguments", "cycle", "bad_cron") else code
-        raise _flaw(pointer, code if pointer else "bad_definition", str(error)) from None
-
-
-def _flaw(pointer: str, code: str, detail: str) -> Problem:
-    flaws = [Flaw(code, detail, pointer=pointer)] if pointer else []
-    return Problem(code, detail, flaws=flaws)
+        problem = bad_member(pointer, str(error), code) if pointer else Problem("bad_definition", str(error))
+        raise problem from None
 
 
 def _check_name(name: str) -> None:
@@ -109,16 +105,14 @@ def _check_name(name: str) -> None:
 def _check_target(body: JobBody) -> None:
     given = [name for name in TARGETS if getattr(body, name) is not None]
     if len(given) != 1:
-        named = ", ".join(given) or "none of them"
-        raise _flaw(f"/{given[1]}" if given else "", "bad_field", f"a job has one of {', '.join(TARGETS)}, not {named}")
+        words = f"a job has one of {', '.join(TARGETS)}, not {', '.join(given) or 'none of them'}"
+        raise bad_member(f"/{given[1]}", words) if given else Problem("bad_field", words)
     if body.command is None:
         for name in COMMAND_ONLY:
             if getattr(body, name) is not None:
-                member = msgspec.structs.fields(JobBody)
-                shown = next(field.encode_name for field in member if field.name == name)
-                raise _flaw(f"/{shown}", "bad_field", f"{shown} is for a job with a command")
+                raise bad_member(f"/{NAMES[name]}", f"{NAMES[name]} is for a job with a command")
     if body.retries is not None and body.retry is not None:
-        raise _flaw("/retries", "bad_field", "give retries or retry, not both")
+        raise bad_member("/retries", "give retries or retry, not both")
 
 
 def _options(body: JobBody) -> dict[str, Any]:
@@ -174,9 +168,9 @@ def _dependencies(view: View, namespace: str, body: JobBody, app: str) -> tuple[
         reference, on = (given.job, given.on) if isinstance(given, Upstream) else (given, "success")
         row = _upstream(view, namespace, reference, app, pointer)
         if (row.app, row.name) == (app, body.name):
-            raise _flaw(pointer, "cycle", "a job cannot depend on itself")
+            raise bad_member(pointer, "a job cannot depend on itself", "cycle")
         if (row.app, row.name) in found:
-            raise _flaw(pointer, "bad_field", f"the job {row.name} is named twice")
+            raise bad_member(pointer, f"the job {row.name} is named twice")
         found[row.app, row.name] = Edge(row.app, row.name, CountedEnd(on))
         shown.append(row.id if on == "success" else {"job": row.id, "on": on})
     return list(found.values()), shown
@@ -188,9 +182,9 @@ def _upstream(view: View, namespace: str, reference: str, app: str, pointer: str
     try:
         row = row or reader.find(view, namespace, reference)
     except reader.Ambiguous as error:
-        raise _flaw(pointer, "bad_field", str(error)) from None
+        raise bad_member(pointer, str(error)) from None
     if row is None or row.deleted_at is not None:
-        raise _flaw(pointer, "unknown_job", f"there is no job {reference[:128]!r}: create it first")
+        raise bad_member(pointer, f"there is no job {reference[:128]!r}: create it first", "unknown_job")
     return row
 
 
@@ -219,7 +213,7 @@ def _scheduled_at(pointer: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise _flaw(pointer, "bad_cron" if _CRON.match(str(error)) else "bad_field", str(error)) from None
+        raise bad_member(pointer, str(error), "bad_cron" if _CRON.match(str(error)) else "bad_field") from None
 
 
 def _when(given: ScheduleOptions) -> dict[str, Any]:
@@ -240,7 +234,7 @@ def _source(body: JobBody, app: str, definition: Definition, dependencies: list[
     about = definition
     given: dict[str, Any] = msgspec.to_builtins(body)
     # In the order of the members, whichever way they came: equal definitions are equal texts.
-    shown = {field.encode_name: given[field.encode_name] for field in msgspec.structs.fields(JobBody)}
+    shown = {name: given[name] for name in NAMES.values()}
     for name in ("schedule", "retry", "http", "on"):
         shown[name] = _without_null(shown[name])
     needs = about.needs
@@ -286,8 +280,7 @@ def merged(source: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     if any(given.get(name) is not None for name in TARGETS):
         gone: set[str] = set(TARGETS)
         if given.get("command") is None:
-            fields = msgspec.structs.fields(JobBody)
-            gone |= {field.encode_name for field in fields if field.name in COMMAND_ONLY}
+            gone |= {NAMES[name] for name in COMMAND_ONLY}
         found = {name: value for name, value in found.items() if name not in gone}
     for one, other in (("retries", "retry"), ("retry", "retries")):
         if given.get(one) is not None:

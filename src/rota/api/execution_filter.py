@@ -7,12 +7,12 @@ from typing import Annotated
 
 import msgspec
 
+from rota.domain.instant import instant
 from rota.domain.status import Status
 from rota.store.execution_reader import Criteria
 
 MOST_VALUES = 100
 _Texts = Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST_VALUES)]
-_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class ExecutionFilter(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -55,9 +55,3 @@ def wanted(query: ExecutionFilter) -> Criteria:
     for name in ("created_from", "created_to"):
         values[name] = None if values[name] is None else instant(values[name])
     return Criteria(**values)
-
-
-def instant(at: datetime) -> int:
-    """Microseconds since 1970, exactly: a float would round."""
-    since = at - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -219,3 +219,5 @@ COMMAND_ONLY = (
     "grace",
 )
 """Members that only a command has."""
+NAMES = dict(zip(JobBody.__struct_fields__, JobBody.__struct_encode_fields__, strict=True))
+"""The names of the members in requests, by their names in Python."""

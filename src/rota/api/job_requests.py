@@ -9,12 +9,14 @@ import msgspec
 from rota.api import definitions, job_targets, problem, revision, templating
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.job_body import JobBody
 from rota.api.problem import Problem
 from rota.api.route import BASE
+from rota.domain.errors import NameTaken
 from rota.executors import kinds
 from rota.ops import job_definitions
-from rota.ops.job_definitions import JobToStore, NameTaken, Written
+from rota.ops.job_definitions import JobToStore, Written
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
@@ -26,7 +28,7 @@ async def written(call: Call, op: Callable[[Tx], Written]) -> Answer:
     try:
         return await call.act(lambda tx, done: _shown(call, tx, done), op)
     except NameTaken as taken:
-        raise Problem("name_taken", str(taken), existing={"jobId": taken.id}) from None
+        raise Problem("name_taken", str(taken), existing={"jobId": taken.holder}) from None
 
 
 def _shown(call: Call, tx: Tx, done: Written) -> Answer:
@@ -34,7 +36,7 @@ def _shown(call: Call, tx: Tx, done: Written) -> Answer:
     shape = job_detail.job(tx, call.namespace, done.row, warnings)
     if call.is_dry_run:
         forecast = msgspec.to_builtins(job_forecast.forecast(tx, call.namespace, done.row))
-        return shown({"dryRun": True, "would": {**forecast, "warnings": warnings, "job": shape}})
+        return would({**forecast, "warnings": warnings, "job": shape})
     headers = revision.header(done.row.revision)
     if not done.is_new:
         return shown(shape, headers=headers)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rota.api.job_body import HttpTarget, JobBody
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_member
 from rota.domain import command_line, masking
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError, UsageError
@@ -112,7 +112,7 @@ def _command(body: JobBody) -> Made:
     for name in data["environment"]:
         if _STEERING.fullmatch(name):
             words = f"the variable {name} cannot be set here, because it makes programs load other code"
-            raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer=f"/environment/{name}")])
+            raise bad_member(f"/environment/{name}", words)
     return Made("command", function, data)
 
 
@@ -145,7 +145,7 @@ def _function(view: View, namespace: str, body: JobBody) -> Made:
     row = reader.find(view, namespace, body.function.name, body.function.app)
     if row is None or row.origin == "api" or row.about.target.get("kind", kinds.PROCESS) != kinds.PROCESS:
         words = f"app {body.function.app} has no function {body.function.name}: start a worker of it once"
-        raise Problem("unknown_job", words, flaws=[Flaw("unknown_job", words, pointer="/function/name")])
+        raise bad_member("/function/name", words, "unknown_job")
     parameters = row.about.parameters
     takes: dict[str, Any] = {name: Any for name, about in parameters.items() if not about.get("others")}
     defaults = {name: None for name, about in parameters.items() if not about["required"] and name in takes}
@@ -156,5 +156,4 @@ def _function(view: View, namespace: str, body: JobBody) -> Made:
 
 
 def _refused(pointer: str, error: UsageError) -> Problem:
-    code = error.code if error.code == "needs_shell" else "bad_field"
-    return Problem(code, str(error), flaws=[Flaw(code, str(error), pointer=pointer)])
+    return bad_member(pointer, str(error), error.code if error.code == "needs_shell" else "bad_field")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Union
 
 import msgspec
 
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -43,5 +43,5 @@ def patched(current: S, patch: msgspec.Struct) -> S:
 def _default(field: msgspec.structs.FieldInfo) -> Any:
     if field.required:
         words = f"{field.encode_name} has no default, so it cannot be null"
-        raise Problem("missing_field", words, flaws=[Flaw("missing_field", words, pointer=f"/{field.encode_name}")])
+        raise bad_member(f"/{field.encode_name}", words, "missing_field")
     return field.default if field.default is not msgspec.NODEFAULT else field.default_factory()

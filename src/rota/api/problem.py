@@ -121,6 +121,11 @@ def bad_parameter(parameter: str, words: str) -> Problem:
     return Problem("bad_parameter", words, flaws=[Flaw("bad_parameter", words, parameter=parameter)])
 
 
+def bad_member(pointer: str, words: str, code: str = "bad_field") -> Problem:
+    """The member of a body that the JSON pointer leads to cannot be so."""
+    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])
+
+
 _CODES: dict[type[RotaError], str] = {
     errors.ArgumentsError: "bad_arguments",
     errors.WorkflowError: "bad_workflow",

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec.structs import FieldInfo
 
+from rota.api.body import fields_of
 from rota.api.problem import Flaw, Problem
 from rota.domain import duration, plain_types
 from rota.domain.errors import DefinitionError
@@ -62,7 +63,7 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
         raise Problem(
             "bad_parameter", "the part of the URL after ? is malformed: write name=value&name=value"
         ) from None
-    fields = _fields(kind)
+    fields = fields_of(kind)
     flaws: list[Flaw] = []
     values: dict[str, Any] = {}
     for name in dict.fromkeys(name for name, _ in pairs):
@@ -92,13 +93,7 @@ def parse(kind: type[T], raw: bytes, now: int) -> T:
 @cache
 def _usual(kind: type[T]) -> T | None:
     """The query of a URL without parameters; None if it needs some."""
-    return None if any(field.required for field in _fields(kind).values()) else kind()
-
-
-@cache
-def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
-    """The parameters by name. Cached, because msgspec evaluates the annotations at each call."""
-    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    return None if any(field.required for field in fields_of(kind).values()) else kind()
 
 
 def moment(text: str, now: int) -> datetime:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from rota.api.patch import patch_of
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 from rota.domain import cron, job_parameters, names, payload, rank
 from rota.domain.errors import ArgumentsError, DefinitionError, UsageError, WorkflowError
 from rota.domain.job import Definition
@@ -65,6 +65,8 @@ class NewSchedule(ScheduleOptions, frozen=True, kw_only=True):
     name: str | None = None
 
 
+_NAMES = dict(zip(NewSchedule.__struct_fields__, NewSchedule.__struct_encode_fields__, strict=True))
+"""The names of the members in requests, by their names in Python."""
 SchedulePatch = patch_of(NewSchedule, "SchedulePatch", fixed=("name", "app"))
 
 
@@ -73,7 +75,7 @@ def spec_of(wanted: ScheduleOptions, app: str, job: Definition, most_bytes: int)
     given = [name for name in TRIGGERS if getattr(wanted, name) is not None]
     if len(given) != 1:
         words = "give exactly one of cron, every, after and at" + (f", not {' and '.join(given)}" if given else "")
-        raise _problem("bad_field" if given else "missing_field", words, f"/{given[-1]}" if given else "/cron")
+        raise bad_member(f"/{given[-1]}", words) if given else bad_member("/cron", words, "missing_field")
     with problems_of_options():
         if wanted.queue is not None:
             job = msgspec.structs.replace(job, queue=names.check(wanted.queue, "queue: a queue's name"))
@@ -89,7 +91,7 @@ def check_cron(text: str | msgspec.UnsetType | None, pointer: str = "/cron") -> 
         if isinstance(text, str):
             cron.parse(text)
     except DefinitionError as error:
-        raise _problem("bad_cron", str(error), pointer) from None
+        raise bad_member(pointer, str(error), "bad_cron") from None
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def problems_of_options() -> Iterator[None]:
     try:
         yield
     except ArgumentsError as error:
-        raise _problem("bad_arguments", str(error), "/arguments") from None
+        raise bad_member("/arguments", str(error), "bad_arguments") from None
     except WorkflowError:
         raise
     except DefinitionError as error:
@@ -106,18 +108,17 @@ def problems_of_options() -> Iterator[None]:
         name = found[1] if found and found[1] in ScheduleOptions.__struct_fields__ else ""
         if not name:
             raise
-        pointer = _camel(name)
-        raise _problem("bad_field", pointer + str(error)[len(name) :], f"/{pointer}") from None
+        pointer = _NAMES[name]
+        raise bad_member(f"/{pointer}", pointer + str(error)[len(name) :]) from None
     except UsageError as error:
-        raise _problem("bad_field", str(error), "") from None
+        raise bad_member("", str(error)) from None
 
 
 def definition(name: str, app: str, spec: Spec) -> dict[str, Any]:
     """What a POST takes to make the same schedule again."""
     known = msgspec.structs.asdict(current(name, app, spec))
     known["arguments"] = decoded(spec.arguments)
-    first = ("name", "app", "job")
-    return {_camel(name): known[name] for name in (*first, *(one for one in known if one not in first))}
+    return {_NAMES[name]: known[name] for name in dict.fromkeys(("name", "app", "job", *known))}
 
 
 def current(name: str, app: str, spec: Spec) -> NewSchedule:
@@ -140,12 +141,3 @@ def _arguments(wanted: ScheduleOptions, job: Definition, most_bytes: int) -> str
     job_parameters.check(job.name, given, job.parameters)
     payload.encode(given, f"{job.name}(): the arguments", most_bytes)
     return text
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
-
-
-def _problem(code: str, words: str, pointer: str) -> Problem:
-    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rota import ids
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.services import Services
 from rota.domain import job
 from rota.domain.callback import is_reserved
@@ -82,7 +82,7 @@ def _chosen(namespace: str, name: str, rows: list[FoundJob], pointer: str) -> Ta
     if not rows:
         what = "id" if ids.is_id(name) else "name"
         words = f"there is no job with the {what} {name[:128]!r}: check it, or create the job first"
-        raise Problem("unknown_job", words, flaws=[Flaw("unknown_job", words, pointer=f"{pointer}/job")])
+        raise bad_member(f"{pointer}/job", words, "unknown_job")
     return target(namespace, rows[0])
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from rota.api import body as bodies
 from rota.api import job_targets
-from rota.api.job_body import COMMAND_ONLY, TARGETS, JobBody
-from rota.api.problem import Flaw, Problem
+from rota.api.job_body import COMMAND_ONLY, NAMES, TARGETS, JobBody
+from rota.api.problem import Flaw, Problem, bad_member
 from rota.domain import job_template
 from rota.domain.access import Scope
 from rota.domain.job_template import BadValues
@@ -36,28 +36,23 @@ def filled(view: View, namespace: str, body: JobBody) -> tuple[JobBody, str]:
     assert body.template is not None
     row = reader.template(view, namespace, body.template)
     if row is None:
-        raise flaw("bad_field", "/template", f"there is no template {body.template[:128]!r}")
+        raise bad_member("/template", f"there is no template {body.template[:128]!r}")
     for name in (*TARGETS, *COMMAND_ONLY):
         if getattr(body, name) is not None:
-            raise flaw("bad_field", f"/{name}", f"the template decides what runs the job: leave out {name}")
+            raise bad_member(f"/{name}", f"the template decides what runs the job: leave out {name}")
     stored = decode(row.content)
     try:
         made = job_template.filled(stored.parameters, stored.job, body.parameters or {})
     except BadValues as error:
         flaws = [Flaw("bad_field", words, pointer=f"/parameters{where}") for where, words in error.faults]
         raise Problem("bad_field", str(error), flaws=flaws) from None
-    own = {name: value for name, value in _given(body).items() if name not in ("template", "parameters")}
+    own = {
+        name: value
+        for name, value in msgspec.to_builtins(body).items()
+        if value is not None and name not in ("template", "parameters")
+    }
     whole = bodies.decoded(msgspec.json.encode({**made, **own}), JobBody)
     return whole, msgspec.json.encode({"name": row.name, "version": row.version}).decode()
-
-
-def _given(body: JobBody) -> dict[str, Any]:
-    fields = msgspec.structs.fields(JobBody)
-    return {
-        field.encode_name: msgspec.to_builtins(value)
-        for field in fields
-        if (value := getattr(body, field.name)) is not None
-    }
 
 
 def content(job: dict[str, Any], parameters: dict[str, Any] | None, description: str | None) -> dict[str, Any]:
@@ -69,14 +64,10 @@ def check(job: dict[str, Any]) -> tuple[Scope, ...]:
     """Refuses members that a job does not have. Returns the scopes that its target needs."""
     given = [name for name in TARGETS if job.get(name) is not None]
     if len(given) != 1:
-        raise flaw("bad_field", "/job", f"the job of a template has one of {', '.join(TARGETS)}")
+        raise bad_member("/job", f"the job of a template has one of {', '.join(TARGETS)}")
     if unknown := sorted(job.keys() - _MEMBERS):
-        raise flaw("unknown_field", f"/job/{unknown[0]}", f"a job has no member {unknown[0][:64]!r}")
+        raise bad_member(f"/job/{unknown[0]}", f"a job has no member {unknown[0][:64]!r}", "unknown_field")
     return job_targets.scopes({"kind": given[0]})
 
 
-def flaw(code: str, pointer: str, words: str) -> Problem:
-    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])
-
-
-_MEMBERS = {field.encode_name for field in msgspec.structs.fields(JobBody) if field.name not in ("name", "template")}
+_MEMBERS = set(NAMES.values()) - {"name", "template"}

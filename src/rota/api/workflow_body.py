@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.api import named
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 from rota.domain.errors import DefinitionError, WorkflowError
 from rota.ops.job_definitions import JobToStore
 from rota.sdk.workflow.from_file import definition_from_file
@@ -21,17 +21,17 @@ DEFAULT_APP = "default"
 def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: str | None = None) -> JobToStore:
     """The workflow that the data describes, or a problem that points into it. `name` is the one of the path."""
     if name is not None and data.get("name") not in (None, name):
-        raise _flaw("bad_field", f"the name in the definition must be that of the path, {name}", "/name")
+        raise bad_member("/name", f"the name in the definition must be that of the path, {name}")
     given = {**data, **({"name": name} if name is not None else {})}
     if not isinstance(given.get("name"), str):
-        raise _flaw("missing_field" if "name" not in given else "bad_field", "a workflow needs a name", "/name")
+        raise bad_member("/name", "a workflow needs a name", "bad_field" if "name" in given else "missing_field")
     named.new_name(given["name"], "a workflow's name", pointer="/name")
     try:
         definition = definition_from_file(given, workflow_reader.definitions(view, namespace, app))
     except WorkflowError as error:
-        raise _flaw("bad_workflow", str(error), error.pointer) from None
+        raise bad_member(error.pointer, str(error), "bad_workflow") from None
     except DefinitionError as error:
-        raise _flaw("bad_definition", str(error), "") from None
+        raise bad_member("", str(error), "bad_definition") from None
     source = msgspec.json.encode(definition.target["graph"]).decode()
     return JobToStore(app=app, definition=definition, source=source, runs=None)
 
@@ -39,7 +39,3 @@ def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: 
 def merged(known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """A definition with other members; null puts the default back."""
     return {name: value for name, value in {**known, **given}.items() if value is not None}
-
-
-def _flaw(code: str, words: str, pointer: str) -> Problem:
-    return Problem(code, words, flaws=[Flaw(code, words, pointer=pointer)])

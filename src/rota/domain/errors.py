@@ -12,6 +12,7 @@
       Conflict                      right in itself, but not now
         KeyConflict                 an idempotency key came back with other arguments
         KeyReused                   the key of an HTTP request came back with another request
+        NameTaken                   another thing has this name
         RequestInProgress           a request with the same key is not answered yet
         QuotaExceeded               a namespace has used up what it may have
         NotUnique                   a unique key is held and the action is to reject
@@ -113,6 +114,19 @@ class TooMany(Conflict):
 
 class KeyReused(Conflict):
     code = "key_reused"
+
+
+class NameTaken(Conflict):
+    """Another thing has this name; `holder` is its id, or empty if the caller has no use for it."""
+
+    code = "name_taken"
+
+    def __init__(self, message: str, holder: str = "") -> None:
+        super().__init__(message)
+        self.holder = holder
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (str(self), self.holder)
 
 
 class RequestInProgress(Conflict):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import event, hook, names
-from rota.domain.errors import Conflict, DefinitionError
+from rota.domain.errors import DefinitionError, NameTaken
 from rota.domain.hook import Rules
 from rota.domain.instant import MICROSECONDS
 from rota.ids import is_id
@@ -26,10 +26,6 @@ class HookToStore(msgspec.Struct, frozen=True, kw_only=True):
     event: str
     rules: Rules
     description: str = ""
-
-
-class NameTaken(Conflict):
-    code = "name_taken"
 
 
 def make(tx: Tx, namespace: str, id: str, key: str, secret: str, wanted: HookToStore, actor: str) -> HookRow:

@@ -18,7 +18,7 @@ import msgspec
 from rota.domain import dependency, requirement
 from rota.domain.blocker import Kind, job_key
 from rota.domain.dependency import JobRef
-from rota.domain.errors import Conflict, DefinitionError
+from rota.domain.errors import Conflict, DefinitionError, NameTaken
 from rota.domain.job import Definition, content
 from rota.domain.schedule import Spec
 from rota.ops import blockers, control, define, dependencies, schedule
@@ -33,16 +33,6 @@ from rota.store.port import Tx
 API = "api"
 MOST_CANCELLED = 10_000
 """The most executions that the transaction which deletes a job can cancel."""
-
-
-class NameTaken(Conflict):
-    """There is a job of that name; `id` is its id."""
-
-    code = "name_taken"
-
-    def __init__(self, message: str, id: str) -> None:
-        super().__init__(message)
-        self.id = id
 
 
 class DefinedInCode(Conflict):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rota.domain import job_template, names
-from rota.domain.errors import Conflict, DefinitionError
+from rota.domain.errors import DefinitionError, NameTaken
 from rota.ids import is_id
 from rota.ops.audit import audit
 from rota.store import definition_reader as reader
@@ -16,10 +16,6 @@ from rota.store.definition_reader import TemplateRow
 from rota.store.port import Tx
 
 Condition = Callable[[TemplateRow | None], None]
-
-
-class NameTaken(Conflict):
-    code = "name_taken"
 
 
 def anything(_: TemplateRow | None) -> None:

@@ -9,7 +9,7 @@ import msgspec
 from rota.domain import access, names
 from rota.domain import token as tokens
 from rota.domain.access import Grant
-from rota.domain.errors import Conflict, DefinitionError
+from rota.domain.errors import Conflict, DefinitionError, NameTaken
 from rota.domain.instant import MICROSECONDS
 from rota.ops.audit import audit
 from rota.ops.quotas import check_quota
@@ -112,10 +112,6 @@ def sign_out(tx: Tx, digest: str) -> None:
 
 class ExceedsOwnRights(Conflict):
     code = "exceeds_own_rights"
-
-
-class NameTaken(Conflict):
-    code = "name_taken"
 
 
 class UnknownToken(Conflict):

@@ -12,7 +12,8 @@ import msgspec
 from rota.api import listing, named, problem, quotas
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem
+from rota.api.dry_run import Dry, would
+from rota.api.problem import Flaw, Problem, bad_member
 from rota.api.query import Page, moment
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.runs import STATUSES as RUN_STATUSES
@@ -59,12 +60,6 @@ class ActionIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     note: Annotated[str, msgspec.Meta(max_length=500)] | None = None
 
 
-class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """With `dryRun` nothing is done: the answer says what would be touched."""
-
-    dry_run: bool = False
-
-
 class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """`wait` is a duration: answer when the action has ended, or after that time."""
 
@@ -99,7 +94,7 @@ _EXAMPLE = {"action": "replay", "on": "executions", "filter": {"dead": True, "jo
     codes=("empty_filter", "too_many", *quotas.CODES),
     example=_EXAMPLE,
 )
-async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
+async def create(call: Call, asked: Dry, body: ActionIn) -> Answer:
     """Acts on many things: on ids at once, on what a filter finds in the background."""
     request = _request(call, body)
     if body.action in STARTING:
@@ -112,13 +107,12 @@ async def create(call: Call, asked: ActionQuery, body: ActionIn) -> Answer:
 
         def show_all(tx: Tx, done: list[Done]) -> Answer:
             if call.is_dry_run:
-                return shown({"dryRun": True, "would": {"items": done}})
+                return would({"items": done})
             return shown(Results(id, "done", done))
 
         return await call.act(show_all, ops.act_on, call.namespace, id, request, items, call.actor)
     if asked.dry_run:
-        found = await call.read(ops.preview, call.namespace, request)
-        return shown({"dryRun": True, "would": msgspec.to_builtins(found)})
+        return would(msgspec.to_builtins(await call.read(ops.preview, call.namespace, request)))
 
     def show(tx: Tx, row: ActionRow) -> Answer:
         return shown(views.action(row), 202, headers={"Location": f"{BASE}/actions/{row.id}"})
@@ -176,11 +170,11 @@ async def cancel(call: Call, asked: NoQuery) -> Answer:
 
 def _request(call: Call, body: ActionIn) -> Request:
     if body.on not in rules.VERBS:
-        raise _bad("on", f"on must be one of {', '.join(rules.VERBS)}")
+        raise bad_member("/on", f"on must be one of {', '.join(rules.VERBS)}")
     if body.action not in rules.VERBS[body.on]:
-        raise _bad("action", f"{body.on} can be acted on by {', '.join(rules.VERBS[body.on])}")
+        raise bad_member("/action", f"{body.on} can be acted on by {', '.join(rules.VERBS[body.on])}")
     if (body.ids is None) == (body.filter is None):
-        raise _bad("filter", "give ids or a filter, and not both")
+        raise bad_member("/filter", "give ids or a filter, and not both")
     options = _options(call, body)
     as_of = 0 if body.as_of is None else instant(body.as_of)
     about: dict[str, Any] = {"verb": body.action, "target": body.on, "options": options, "note": body.note or ""}
@@ -189,9 +183,8 @@ def _request(call: Call, body: ActionIn) -> Request:
     if not body.filter:
         raise Problem("empty_filter", "an empty filter would mean everything: name at least one member")
     if body.at_most is None:
-        raise Problem(
-            "missing_field", "atMost is missing: say how many may be touched", flaws=[_flaw("missing_field", "atMost")]
-        )
+        flaw = Flaw("missing_field", "atMost is missing", pointer="/atMost")
+        raise Problem("missing_field", "atMost is missing: say how many may be touched", flaws=[flaw])
     found = _filter(call, body.on, body.filter)
     return Request(**about, filter=found, at_most=body.at_most, as_of=as_of, rate=body.rate)
 
@@ -234,30 +227,30 @@ def _filter(call: Call, target: str, given: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         if name not in known:
             words = f"there is no filter {name[:64]!r} for {target}; there are {', '.join(known)}"
-            raise Problem("unknown_field", words, flaws=[Flaw("unknown_field", words, pointer=f"/filter/{name[:64]}")])
+            raise bad_member(f"/filter/{name[:64]}", words, "unknown_field")
         member = known[name]
         if member in _TIMES:
-            found[member] = _time(call, f"filter/{name}", value)
+            found[member] = _time(call, f"/filter/{name}", value)
         elif target in _ONE and member not in _ONE[target]:
             found[member] = value if isinstance(value, list) else [value]
             if not found[member] or not all(isinstance(one, str) for one in found[member]):
-                raise _bad(f"filter/{name}", f"{name} is a text, or a list of texts")
+                raise bad_member(f"/filter/{name}", f"{name} is a text, or a list of texts")
         elif not isinstance(value, bool if member == "dead" else str):
-            raise _bad(f"filter/{name}", f"{name} must be {'true or false' if member == 'dead' else 'a text'}")
+            raise bad_member(f"/filter/{name}", f"{name} must be {'true or false' if member == 'dead' else 'a text'}")
         else:
             found[member] = value
         choices = _CHOICES.get((target, member))
         values = found[member] if isinstance(found[member], list) else [found[member]]
         if choices is not None and (bad := [one for one in values if one not in choices]):
-            raise _bad(f"filter/{name}", f"there is no {name} {bad[0][:64]!r}; there are {', '.join(choices)}")
+            raise bad_member(f"/filter/{name}", f"there is no {name} {bad[0][:64]!r}; there are {', '.join(choices)}")
     return found
 
 
-def _time(call: Call, place: str, value: object) -> int:
+def _time(call: Call, pointer: str, value: object) -> int:
     try:
         return instant(moment(value if isinstance(value, str) else "", call.services.clock.now()))
     except ValueError as error:
-        raise _bad(place, str(error)) from None
+        raise bad_member(pointer, str(error)) from None
 
 
 def _options(call: Call, body: ActionIn) -> dict[str, Any]:
@@ -265,16 +258,16 @@ def _options(call: Call, body: ActionIn) -> dict[str, Any]:
     if body.action == "update":
         changes = given.get("set")
         if set(given) != {"set"} or not isinstance(changes, dict) or set(changes) != {"priority"}:
-            raise _bad("options", 'update takes {"set": {"priority": 10}}')
+            raise bad_member("/options", 'update takes {"set": {"priority": 10}}')
         return {"set": {"priority": _level(changes["priority"])}}
     if body.action == "backfill":
         return _backfill(call, given)
     if (body.on, body.action) == ("executions", "replay") and given:
         if set(given) != {"onlyDead"} or not isinstance(given["onlyDead"], bool):
-            raise _bad("options", 'replay takes {"onlyDead": true}')
+            raise bad_member("/options", 'replay takes {"onlyDead": true}')
         return given
     if given:
-        raise _bad("options", f"{body.action} takes no options")
+        raise bad_member("/options", f"{body.action} takes no options")
     return {}
 
 
@@ -282,29 +275,21 @@ def _level(priority: Any) -> int:
     try:
         return rank.level(priority)
     except DefinitionError as error:
-        raise _bad("options/set/priority", str(error)) from None
+        raise bad_member("/options/set/priority", str(error)) from None
 
 
 def _backfill(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     if not {"from", "to"} <= set(given) <= {"from", "to", "most"}:
-        raise _bad("options", 'backfill takes {"from": "2026-01-01T00:00:00Z", "to": "…", "most": 1000}')
+        raise bad_member("/options", 'backfill takes {"from": "2026-01-01T00:00:00Z", "to": "…", "most": 1000}')
     most = given.get("most", 1000)
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= 10_000:
-        raise _bad("options/most", "most is a number from 1 to 10,000")
-    ends = {name: _time(call, f"options/{name}", given[name]) for name in ("from", "to")}
+        raise bad_member("/options/most", "most is a number from 1 to 10,000")
+    ends = {name: _time(call, f"/options/{name}", given[name]) for name in ("from", "to")}
     return {**ends, "most": most}
 
 
 def _items(body: ActionIn) -> list[str]:
     items = list(dict.fromkeys(body.ids or ()))
     if not items:
-        raise _bad("ids", "ids is empty: name at least one")
+        raise bad_member("/ids", "ids is empty: name at least one")
     return items
-
-
-def _bad(place: str, words: str) -> Problem:
-    return Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer=f"/{place}")])
-
-
-def _flaw(code: str, place: str) -> Flaw:
-    return Flaw(code, f"{place} is missing", pointer=f"/{place}")

@@ -11,7 +11,7 @@ from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.dry_run import Dry
 from rota.api.named import NamedPage
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.route import NoQuery, route
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
@@ -68,7 +68,7 @@ async def put(call: Call, query: Dry, body: CalendarBody) -> Answer:
                 change=lambda: ops.put(tx, call.namespace, name, body.days, call.actor),
             )
         except DefinitionError as error:
-            raise Problem("bad_field", str(error), flaws=[Flaw("bad_field", str(error), pointer="/days")]) from None
+            raise bad_member("/days", str(error)) from None
 
     def show(tx: Tx, is_new: bool) -> Answer:
         row = calendar_reader.calendar(tx, call.namespace, name)

@@ -8,10 +8,11 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.execution_filter import ExecutionFilter, instant, wanted
+from rota.api.execution_filter import ExecutionFilter, wanted
 from rota.api.problem import bad_parameter
 from rota.api.route import route
 from rota.domain.access import Scope
+from rota.domain.instant import instant
 from rota.views import count, search
 from rota.views.count import By, Counted, Counts
 from rota.views.search import Hits

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from rota.api import body, ndjson
-from rota.api.answer import JSON, NDJSON, Answer, shown
+from rota.api.answer import JSON, NDJSON, Answer
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.enqueueing import Enqueue
 from rota.api.ingest import Ingest, Order, decoded, request_of
 from rota.api.line_answers import LineAnswer
@@ -156,7 +157,7 @@ def _answer(accepted: Accepted, text: bytes, headers: dict[str, str]) -> Answer:
 async def _many(call: Call, ingest: Ingest, data: bytes, query: EnqueueQuery) -> Answer:
     """Accepts all of them or none. A problem lists the flaws of all items."""
     if query.wait is not None:
-        raise _refused("wait", "wait is for one execution, not for an array")
+        raise bad_parameter("wait", "wait is for one execution, not for an array")
     items = msgspec.json.decode(data, type=list[msgspec.Raw])
     if len(items) > MOST_ITEMS:
         words = f"an array has at most {MOST_ITEMS:,} executions, not {len(items):,}: send more arrays, or NDJSON"
@@ -194,21 +195,17 @@ async def _dry_run(call: Call, orders: list[Order]) -> Answer:
         items: list[dict[str, Any]] = [
             {"execution": found[one.id], "why": why(tx, call.namespace, one.id)} for one in accepted
         ]
-        return shown({"dryRun": True, "would": items[0] if len(items) == 1 else {"items": items}})
+        return would(items[0] if len(items) == 1 else {"items": items})
 
     return await call.act(show, ops.enqueue_all, headers, items)
 
 
 def _check_query(query: EnqueueQuery, media: str) -> None:
     if query.answer not in (None, "ids"):
-        raise _refused("answer", "answer is ids, or left out")
+        raise bad_parameter("answer", "answer is ids, or left out")
     if query.answer is not None and media != NDJSON:
-        raise _refused("answer", f"answer=ids is for a body of {NDJSON}")
+        raise bad_parameter("answer", f"answer=ids is for a body of {NDJSON}")
     if media == NDJSON and query.wait is not None:
-        raise _refused("wait", "wait is for one execution, not for a stream")
+        raise bad_parameter("wait", "wait is for one execution, not for a stream")
     if media == NDJSON and query.dry_run:
-        raise _refused("dryRun", "dryRun is for one execution or an array, not for a stream")
-
-
-def _refused(parameter: str, words: str) -> Problem:
-    return bad_parameter(parameter, words)
+        raise bad_parameter("dryRun", "dryRun is for one execution or an array, not for a stream")

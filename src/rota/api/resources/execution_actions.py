@@ -11,8 +11,7 @@ from rota.api import body as bodies
 from rota.api import named, quotas
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
-from rota.api.execution_filter import instant
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import bad_member
 from rota.api.quotas import QuotaKeeper
 from rota.api.resources.executions import LAST_ATTEMPTS, check_owner, owner
 from rota.api.route import BASE, Access, NoQuery, route
@@ -20,6 +19,7 @@ from rota.domain import duration, job, names, payload
 from rota.domain import job_parameters as checks
 from rota.domain.access import Scope
 from rota.domain.errors import ArgumentsError
+from rota.domain.instant import instant
 from rota.domain.rank import HIGHEST, LOWEST, level
 from rota.domain.status import Status
 from rota.ops import control
@@ -216,5 +216,5 @@ def _instant(text: str) -> int:
         at = None
     if at is None or at.tzinfo is None:
         words = f"/runAt: {text[:64]!r} is no time: write 2026-01-31T08:00:00Z with a zone, or now"
-        raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/runAt")])
+        raise bad_member("/runAt", words)
     return instant(at)

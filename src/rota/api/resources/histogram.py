@@ -9,11 +9,10 @@ import msgspec
 
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
-from rota.api.execution_filter import ExecutionFilter, instant, wanted
+from rota.api.execution_filter import ExecutionFilter, wanted
 from rota.api.problem import bad_parameter
-from rota.api.resources.statistics import USUAL, step_s
+from rota.api.resources.statistics import window_of
 from rota.api.route import route
-from rota.domain import statistics
 from rota.domain.access import Scope
 from rota.domain.statistics import BadWindow
 from rota.store.port import View
@@ -41,10 +40,8 @@ async def histogram(call: Call, query: HistogramQuery) -> Answer:
 
 
 def _read(view: View, namespace: str, query: HistogramQuery) -> Histogram:
-    stop = view.now + 1 if query.to is None else instant(query.to)
-    start = stop - USUAL if query.from_ is None else instant(query.from_)
     try:
-        window = statistics.window(start, stop, step_s(query.step), view.now)
+        window = window_of(query.from_, query.to, query.step, view.now)
     except BadWindow as bad:
         raise bad_parameter(bad.parameter, str(bad)) from None
     return views.histogram(view, namespace, wanted(query), window)

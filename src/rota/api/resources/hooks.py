@@ -9,6 +9,7 @@ import msgspec
 from rota.api import listing, revision
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
+from rota.api.dry_run import Dry, would
 from rota.api.named import NamedPage
 from rota.api.problem import Problem
 from rota.api.route import BASE, NoQuery, route
@@ -29,12 +30,6 @@ DEFAULT_OVERLAP = "1h"
 Duration = Annotated[float | str, msgspec.Meta(description="A duration: seconds, or text such as 1h.")]
 
 Secret = Annotated[str, msgspec.Meta(description="The secret that the sender has chosen; without it one is made.")]
-
-
-class Dry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """`dryRun=true` shows what the request would lead to, and changes nothing."""
-
-    dry_run: bool = False
 
 
 class HookIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -96,7 +91,7 @@ async def create(call: Call, query: Dry, body: HookIn) -> Answer:
 
     def show(tx: Tx, row: HookRow) -> Answer:
         if call.is_dry_run:
-            return _would(views.hook(row, tx.now))
+            return would(views.hook(row, tx.now))
         shape = views.new_hook(row, tx.now, secret)
         return created(shape, f"{BASE}/hooks/{row.id}", headers=revision.header(row.revision), is_secret=True)
 
@@ -141,7 +136,7 @@ async def delete(call: Call, query: Dry) -> Answer:
         ops.delete(tx, call.namespace, row.id, call.actor)
         return views.hook(row, tx.now)
 
-    return await call.act(lambda tx, gone: _would(gone) if call.is_dry_run else no_content(), apply)
+    return await call.act(lambda tx, gone: would(gone) if call.is_dry_run else no_content(), apply)
 
 
 @route("POST /hooks/{hook}/rotate", Scope.DEFINE, answer=NewHook, example={"overlap": "1h"}, codes=("bad_definition",))
@@ -159,7 +154,7 @@ async def rotate(call: Call, query: Dry, body: RotateHook | None) -> Answer:
 
     def show(tx: Tx, row: HookRow) -> Answer:
         if call.is_dry_run:
-            return _would(views.hook(row, tx.now))
+            return would(views.hook(row, tx.now))
         shape = views.new_hook(row, tx.now, secrets[0])
         return shown(shape, headers=revision.header(row.revision), is_secret=True)
 
@@ -180,8 +175,4 @@ def _changed(now: HookToStore, body: HookChange) -> HookToStore:
 
 def _shown(call: Call, row: HookRow, now: int) -> Answer:
     shape = views.hook(row, now)
-    return _would(shape) if call.is_dry_run else shown(shape, headers=revision.header(row.revision))
-
-
-def _would(shape: Hook) -> Answer:
-    return shown({"dryRun": True, "would": shape})
+    return would(shape) if call.is_dry_run else shown(shape, headers=revision.header(row.revision))

@@ -11,12 +11,15 @@ from rota.api import body as bodies
 from rota.api import definitions, problem, revision
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.enqueueing import EnqueueOptions
 from rota.api.ingest import Ingest, request_of
 from rota.api.job_body import JobBody
 from rota.api.job_requests import found, wanted, written
-from rota.api.problem import Flaw, Problem
+from rota.api.named import OfAppOrDry
+from rota.api.problem import bad_member
 from rota.api.resources.enqueue import answer_one
+from rota.api.resources.job_versions import numbered
 from rota.api.route import route
 from rota.api.target import target
 from rota.api.waiting import wait_s
@@ -39,14 +42,7 @@ from rota.views.shape import Shape
 MOST_NOTE = 500
 
 
-class ActionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
-
-    app: str | None = None
-    dry_run: bool = False
-
-
-class TriggerQuery(ActionQuery, frozen=True, kw_only=True, rename="camel"):
+class TriggerQuery(OfAppOrDry, frozen=True, kw_only=True, rename="camel"):
     """With `wait`, the answer comes at the end of the execution, or after this time."""
 
     wait: str | None = None
@@ -115,8 +111,8 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
 
     def show(tx: Tx, accepted: list[Accepted]) -> Answer:
         made = executions.execution(tx, call.namespace, accepted[0].id)
-        would = job_forecast.forecast(tx, call.namespace, row)
-        return shown({"dryRun": True, "would": WouldTrigger(made, would.workers, would.reason)})
+        forecast = job_forecast.forecast(tx, call.namespace, row)
+        return would(WouldTrigger(made, forecast.workers, forecast.reason))
 
     return await call.act(show, enqueue.enqueue, order.header, [order.item])
 
@@ -128,7 +124,7 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
     codes=("deleted", "ambiguous_name"),
     example={"note": "the mail server is down"},
 )
-async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
+async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
     """Starts no more executions of a job until it is resumed."""
     note = ((body or Note()).note or "")[:MOST_NOTE]
     return await _acted(
@@ -137,14 +133,14 @@ async def pause(call: Call, query: ActionQuery, body: Note | None) -> Answer:
 
 
 @route("POST /jobs/{job}/resume", Scope.OPERATE, answer=JobChange, codes=("deleted", "ambiguous_name"))
-async def resume(call: Call, query: ActionQuery) -> Answer:
+async def resume(call: Call, query: OfAppOrDry) -> Answer:
     """Starts executions of a paused job again."""
     return await _acted(
         call, query, lambda tx, row: job_pauses.resume(tx, call.namespace, row.app, row.name, call.actor)
     )
 
 
-async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], bool]) -> Answer:
+async def _acted(call: Call, query: OfAppOrDry, act: Callable[[Tx, JobRow], bool]) -> Answer:
     def run(tx: Tx) -> tuple[str, bool]:
         row = found(tx, call, query.app)
         if row.deleted_at is not None:
@@ -156,9 +152,7 @@ async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], boo
         assert row is not None, "it was read in this transaction"
         found = job_detail.job(tx, call.namespace, row)
         shape = JobChange(**{name: getattr(found, name) for name in found.__struct_fields__}, changed=result[1])
-        if call.is_dry_run:
-            return shown({"dryRun": True, "would": shape})
-        return shown(shape, headers=revision.header(row.revision))
+        return would(shape) if call.is_dry_run else shown(shape, headers=revision.header(row.revision))
 
     return await call.act(show, run)
 
@@ -170,21 +164,20 @@ async def _acted(call: Call, query: ActionQuery, act: Callable[[Tx, JobRow], boo
     codes=("deleted", "ambiguous_name", "defined_in_code", "unknown_job", "cycle"),
     example={"version": 1},
 )
-async def rollback(call: Call, query: ActionQuery, body: Rollback) -> Answer:
+async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
     """Puts the definition of an earlier version in force again."""
 
     def return_to(tx: Tx) -> Written:
         row = found(tx, call, query.app)
 
         def build(known: JobRow) -> JobToStore:
-            number = known.base + body.version
-            versions = reader.versions(tx, call.namespace, known, number - 1, number + 1, 1)
-            if not versions or versions[0].source is None:
+            version = numbered(tx, call, known, body.version)
+            if version is None or version.source is None:
                 words = f"the job {known.name} has no version {body.version} that the API has defined"
-                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
-            members = msgspec.json.decode(versions[0].source, type=dict[str, Any])
+                raise bad_member("/version", words)
+            members = msgspec.json.decode(version.source, type=dict[str, Any])
             whole = bodies.decoded(msgspec.json.encode(definitions.merged(members, {})), JobBody)
-            return wanted(call, tx, whole, versions[0].template)
+            return wanted(call, tx, whole, version.template)
 
         return job_definitions.change(tx, call.namespace, row, build, call.actor)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import msgspec
-
 from rota.api import listing, problem
 from rota.api.answer import Answer, shown
 from rota.api.call import Call
 from rota.api.job_requests import found
+from rota.api.named import OfApp
 from rota.api.query import Page
 from rota.api.route import route
 from rota.domain.access import Scope
@@ -29,21 +28,14 @@ class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     app: str | None = None
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
-
-    app: str | None = None
-
-
-class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
     """`diff` is another version: the answer is what differs, from that one to this one."""
 
-    app: str | None = None
     diff: int | None = None
 
 
 @route("GET /jobs/{job}/parameters", Scope.READ, answer=JobForm, codes=("ambiguous_name",))
-async def form(call: Call, query: JobQuery) -> Answer:
+async def form(call: Call, query: OfApp) -> Answer:
     """The JSON schema of a job's parameters, and the arguments of its last execution, for a form."""
 
     def read(view: View) -> JobForm:
@@ -72,16 +64,6 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     )
 
 
-def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise problem.not_found()
-    number = row.base + int(text)
-    rows = reader.versions(view, call.namespace, row, number - 1, number + 1, 1)
-    if not rows:
-        raise problem.not_found()
-    return rows[0]
-
-
 @route(
     "GET /jobs/{job}/versions/{version}", Scope.READ, answer=JobVersion | list[Difference], codes=("ambiguous_name",)
 )
@@ -90,10 +72,25 @@ async def get(call: Call, query: VersionQuery) -> Answer:
 
     def read(view: View) -> Any:
         row = found(view, call, query.app)
-        this = _version(view, call, row, call.path["version"])
+        this = called(view, call, row, call.path["version"])
         if query.diff is None:
             return views.version(row, this)
-        other = _version(view, call, row, str(query.diff))
+        other = called(view, call, row, str(query.diff))
         return list(views.differences(views.definition(row, other), views.definition(row, this)))
 
     return shown(await call.read(read))
+
+
+def called(view: View, call: Call, row: JobRow, text: str) -> VersionRow:
+    """The version that a path or a parameter names, of a job or a workflow."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= 15
+    found = numbered(view, call, row, int(text)) if is_number else None
+    if found is None:
+        raise problem.not_found()
+    return found
+
+
+def numbered(view: View, call: Call, row: JobRow, number: int) -> VersionRow | None:
+    """The version that callers know by this number; None if there is none. Callers count from 1 for each job."""
+    stored = row.base + number
+    return next(iter(reader.versions(view, call.namespace, row, stored - 1, stored + 1, 1)), None)

@@ -11,9 +11,11 @@ from rota.api import body as bodies
 from rota.api import definitions, listing, revision
 from rota.api.answer import Answer, no_content, shown
 from rota.api.call import Call
+from rota.api.dry_run import would
 from rota.api.job_body import JobBody, JobPatch
 from rota.api.job_requests import condition, found, wanted, written
-from rota.api.problem import Flaw, Problem, bad_parameter
+from rota.api.named import OfApp, OfAppOrDry
+from rota.api.problem import Problem, bad_member, bad_parameter
 from rota.api.query import Page
 from rota.api.route import route
 from rota.domain.access import Scope
@@ -45,22 +47,15 @@ class JobsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     tag: list[str] | None = None
 
 
-class JobQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`app` decides between jobs of the same name."""
+class JobQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
+    """`fields` names the members that are shown."""
 
-    app: str | None = None
     fields: str | None = None
 
 
-class WriteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    app: str | None = None
-    dry_run: bool = False
-
-
-class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class DeleteQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
     """`pending=cancel` cancels the executions that have not started; else they still run."""
 
-    app: str | None = None
     pending: Literal["keep", "cancel"] = "keep"
     dry_run: bool = False
 
@@ -131,7 +126,7 @@ def _page(
 
 
 @route("POST /jobs", Scope.DEFINE, answer=JobInFull, status=201, codes=(*_DEFINES, "name_taken"), example=_EXAMPLE)
-async def create(call: Call, query: WriteQuery, body: JobBody) -> Answer:
+async def create(call: Call, query: OfAppOrDry, body: JobBody) -> Answer:
     """Creates a job with its schedules and dependencies."""
 
     def make(tx: Tx) -> Written:
@@ -156,7 +151,7 @@ async def get(call: Call, query: JobQuery) -> Answer:
 
 
 @route("PUT /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example=_EXAMPLE)
-async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
+async def put(call: Call, query: OfAppOrDry, body: JobPatch) -> Answer:
     """Creates or replaces the job of that name. The same content changes nothing.
 
     By its id a job is only replaced.
@@ -169,7 +164,7 @@ async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
     def replace(tx: Tx) -> Written:
         if not is_id(reference):
             if given.name != reference:
-                raise _bad("/name", f"the name is that of the path, {reference}, or left out")
+                raise bad_member("/name", f"the name is that of the path, {reference}, or left out")
             made = wanted(call, tx, given)
             return job_definitions.put(tx, call.namespace, made, call.services.ids.new(), call.actor, holds)
         row = found(tx, call, query.app)
@@ -180,7 +175,7 @@ async def put(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
 
 
 @route("PATCH /jobs/{job}", Scope.DEFINE, answer=JobInFull, codes=_CHANGES, example={"timeout": 600})
-async def patch(call: Call, query: WriteQuery, body: JobPatch) -> Answer:
+async def patch(call: Call, query: OfAppOrDry, body: JobPatch) -> Answer:
     """Replaces the named members of a job; null puts the default back."""
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
     holds = condition(call)
@@ -217,17 +212,13 @@ async def delete(call: Call, query: DeleteQuery) -> Answer:
         return job_definitions.delete(tx, call.namespace, row, call.actor, holds, cancels=cancels)
 
     def show(tx: Tx, cancelled: int) -> Answer:
-        return shown({"dryRun": True, "would": {"cancel": cancelled}}) if call.is_dry_run else no_content()
+        return would({"cancel": cancelled}) if call.is_dry_run else no_content()
 
     return await call.act(show, remove)
 
 
 def _in_code(row: JobRow) -> Problem:
     return Problem("defined_in_code", f"the job {row.name} of app {row.app} is defined in code: change it there")
-
-
-def _bad(pointer: str, words: str) -> Problem:
-    return Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer=pointer)])
 
 
 def _key(item: Job) -> list[str]:

@@ -106,7 +106,7 @@ def position(text: str) -> Position | None:
 async def _start(call: Call, query: LogQuery, media: str) -> Position:
     """Where to begin: behind the last event that a reconnecting stream has seen, behind `after`, or at the tail."""
     if query.after is not None and query.tail is not None:
-        raise _bad("tail", "give after or tail, not both")
+        raise bad_parameter("tail", "tail: give after or tail, not both")
     seen = call.headers.get("last-event-id") if media == EVENT_STREAM else None
     if seen is not None:
         found = position(seen)
@@ -117,7 +117,7 @@ async def _start(call: Call, query: LogQuery, media: str) -> Position:
     if query.after is not None:
         found = position(query.after)
         if found is None:
-            raise _bad("after", "a position is a fence and the number of a line, such as 1.17")
+            raise bad_parameter("after", "after: a position is a fence and the number of a line, such as 1.17")
         return found
     if query.tail is not None:
         id = call.path["execution"]
@@ -227,8 +227,3 @@ def _as_text(lines: Iterable[LogLine]) -> bytes:
 
 def _as_ndjson(lines: Iterable[LogLine]) -> bytes:
     return "".join(f"{to_json(line)}\n" for line in lines).encode()
-
-
-def _bad(parameter: str, detail: str) -> Problem:
-    words = f"{parameter}: {detail}"
-    return bad_parameter(parameter, words)

@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from rota.api import body as bodies
 from rota.api import listing, named, quotas
 from rota.api.answer import Answer, created, shown
 from rota.api.body import absent
 from rota.api.call import Call
-from rota.api.problem import Flaw, Problem, bad_parameter
+from rota.api.problem import bad_member, bad_parameter
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
 from rota.api.route import NoQuery, route
@@ -113,7 +112,7 @@ async def runs(call: Call, query: RunQuery) -> Answer:
     at = listing.position(call, query)
     is_ascending = (query.order == "asc") != at.is_back
     if query.parent is not None and not is_id(query.parent):
-        raise _bad("parent", "it must be the id of a run")
+        raise bad_parameter("parent", "parent: it must be the id of a run")
     wanted = RunFilter(
         workflow=query.workflow,
         app=query.app,
@@ -188,7 +187,7 @@ async def retry(call: Call, query: NoQuery, body: Retry | None) -> Answer:
     wanted = body or Retry()
     arguments = bytes(wanted.arguments).strip()
     if arguments and not arguments.startswith(b"{"):
-        bodies.refuse([Flaw("bad_field", "arguments must be an object", pointer="/arguments")])
+        raise bad_member("/arguments", "arguments must be an object")
     request = Request(
         from_=wanted.from_step,
         arguments=arguments.decode() if arguments else None,
@@ -217,8 +216,3 @@ async def _change(call: Call, op: Callable[..., bool], *more: Any) -> Answer:
         return shown(RunChanged(**members, changed=changed))
 
     return await call.act(show, op, call.namespace, id, call.actor, *more)
-
-
-def _bad(parameter: str, detail: str) -> Problem:
-    words = f"{parameter}: {detail}"
-    return bad_parameter(parameter, words)

@@ -12,7 +12,7 @@ from rota.api.call import Call
 from rota.api.dry_run import Dry, would
 from rota.api.named import Note, OfApp, OfAppOrDry
 from rota.api.patch import patched
-from rota.api.problem import Flaw, Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.quotas import QuotaKeeper
 from rota.api.revision import Conditions
 from rota.api.route import route
@@ -349,7 +349,7 @@ def _job(tx: Tx, namespace: str, thing: str, app: str | None) -> FoundJob:
     found = [one for one in job_lookup.jobs_called(tx, namespace, thing, app) if not is_reserved(one.app)]
     if not found:
         words = f"there is no job {thing[:128]!r}" + (f" in app {app[:128]!r}" if app else "")
-        raise Problem("unknown_job", words, flaws=[Flaw("unknown_job", words, pointer="/job")])
+        raise bad_member("/job", words, "unknown_job")
     return named.the_one(found, thing, lambda one: (one.id, one.app))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -14,8 +14,8 @@ from rota.api.route import route
 from rota.domain import duration, statistics
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
-from rota.domain.instant import MICROSECONDS
-from rota.domain.statistics import BadWindow, Label, Metric
+from rota.domain.instant import MICROSECONDS, instant
+from rota.domain.statistics import BadWindow, Label, Metric, Window
 from rota.store.port import View
 from rota.views import statistics as view_of
 from rota.views import usual
@@ -24,8 +24,6 @@ from rota.views.statistics import Asked, Statistics
 USUAL = 3600 * MICROSECONDS
 
 _LIMITS = (Label.JOB, Label.QUEUE, Label.APP)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StatsQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -76,27 +74,25 @@ async def stats(call: Call, query: StatsQuery) -> Answer:
 
 
 def _read(view: View, namespace: str, query: StatsQuery) -> Statistics:
-    now = view.now
-    stop = now + 1 if query.to is None else _instant(query.to)
-    start = stop - USUAL if query.from_ is None else _instant(query.from_)
     try:
-        window = statistics.window(start, stop, step_s(query.step), now)
+        window = window_of(query.from_, query.to, query.step, view.now)
         metrics, by = list(dict.fromkeys(query.metrics)), list(dict.fromkeys(query.by))
         only = {label: getattr(query, label) for label in _LIMITS if getattr(query, label)}
         asked = Asked(metrics, by, window, only)
         found = view_of.read(view, namespace, asked)
         return usual.with_usual(view, namespace, asked, found) if query.usual else found
     except BadWindow as bad:
-        detail = str(bad)
-        raise bad_parameter(bad.parameter, detail) from None
+        raise bad_parameter(bad.parameter, str(bad)) from None
 
 
-def _instant(at: datetime) -> int:
-    passed = at - _EPOCH
-    return (passed.days * 86_400 + passed.seconds) * MICROSECONDS + passed.microseconds
+def window_of(start: datetime | None, end: datetime | None, step: str | None, now: int) -> Window:
+    """The window that the parameters `from`, `to` and `step` describe; without them the last hour."""
+    until = now + 1 if end is None else instant(end)
+    since = until - USUAL if start is None else instant(start)
+    return statistics.window(since, until, _step_s(step), now)
 
 
-def step_s(text: str | None) -> int | None:
+def _step_s(text: str | None) -> int | None:
     if text is None:
         return None
     try:

@@ -9,11 +9,11 @@ import msgspec
 from rota.api import listing, problem, revision, templating
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
+from rota.api.dry_run import Dry, would
 from rota.api.job_body import TemplateBody, TemplatePatch
-from rota.api.problem import Problem
+from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
 from rota.api.route import BASE, NoQuery, route
-from rota.api.templating import flaw
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError
 from rota.ops import templates as ops
@@ -26,10 +26,6 @@ from rota.views.template import Template
 
 class TemplatesQuery(Page, frozen=True, kw_only=True, rename="camel"):
     order: Literal["asc", "desc"] = "asc"
-
-
-class WriteQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    dry_run: bool = False
 
 
 _EXAMPLE = {
@@ -56,7 +52,7 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Answer:
 
 
 @route("POST /templates", Scope.DEFINE, answer=Template, status=201, codes=(*_CODES, "name_taken"), example=_EXAMPLE)
-async def create(call: Call, query: WriteQuery, body: TemplateBody) -> Answer:
+async def create(call: Call, query: Dry, body: TemplateBody) -> Answer:
     """Creates a template."""
     return await _write(call, body.name, templating.content(body.job, body.parameters, body.description), only_new=True)
 
@@ -72,10 +68,10 @@ async def get(call: Call, query: NoQuery) -> Answer:
 
 
 @route("PUT /templates/{template}", Scope.DEFINE, answer=Template, codes=_CODES, example=_EXAMPLE)
-async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+async def put(call: Call, query: Dry, body: TemplatePatch) -> Answer:
     """Creates or replaces a template. Jobs that were made of it stay as they are."""
     if body.job is None:
-        raise flaw("missing_field", "/job", "job is missing")
+        raise bad_member("/job", "job is missing", "missing_field")
     return await _write(call, _named(call, body), templating.content(body.job, body.parameters, body.description))
 
 
@@ -86,7 +82,7 @@ async def put(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     codes=_CODES,
     example={"description": "a nightly backup of one host"},
 )
-async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
+async def patch(call: Call, query: Dry, body: TemplatePatch) -> Answer:
     """Replaces the named members of a template."""
     name = _named(call, body)
     given = msgspec.json.decode(call.raw_body, type=dict[str, Any])
@@ -96,22 +92,20 @@ async def patch(call: Call, query: WriteQuery, body: TemplatePatch) -> Answer:
     known = msgspec.json.decode(row.content, type=dict[str, Any])
     whole = {**known, **{member: value for member, value in given.items() if member != "name"}}
     if whole.get("job") is None:
-        raise flaw("missing_field", "/job", "job is missing")
+        raise bad_member("/job", "job is missing", "missing_field")
     content = templating.content(whole["job"], whole.get("parameters"), whole.get("description"))
     return await _write(call, name, content, based_on=row.version)
 
 
 @route("DELETE /templates/{template}", Scope.DEFINE, status=204, codes=("precondition_failed",))
-async def delete(call: Call, query: WriteQuery) -> Answer:
+async def delete(call: Call, query: Dry) -> Answer:
     """Deletes a template. Jobs that were made of it stay."""
 
     def remove(tx: Tx) -> None:
         if not ops.delete(tx, call.namespace, call.path["template"], call.actor, _condition(call)):
             raise problem.not_found()
 
-    return await call.act(
-        lambda tx, _: shown({"dryRun": True, "would": {}}) if call.is_dry_run else no_content(), remove
-    )
+    return await call.act(lambda tx, _: would({}) if call.is_dry_run else no_content(), remove)
 
 
 async def _write(
@@ -124,7 +118,7 @@ async def _write(
         row, is_new = done
         shape, headers = views.template(row), revision.header(row.version)
         if call.is_dry_run:
-            return shown({"dryRun": True, "would": shape})
+            return would(shape)
         return (
             created(shape, f"{BASE}/templates/{row.name}", headers=headers) if is_new else shown(shape, headers=headers)
         )
@@ -132,7 +126,7 @@ async def _write(
     try:
         return await call.act(show, ops.put, call.namespace, name, content, call.actor, holds, only_new=only_new)
     except DefinitionError as error:
-        raise flaw("bad_definition", "/job", str(error)) from None
+        raise bad_member("/job", str(error), "bad_definition") from None
 
 
 def _condition(call: Call, based_on: int | None = None) -> ops.Condition:
@@ -149,5 +143,5 @@ def _condition(call: Call, based_on: int | None = None) -> ops.Condition:
 def _named(call: Call, body: TemplatePatch) -> str:
     name = call.path["template"]
     if body.name not in (None, name):
-        raise flaw("bad_field", "/name", f"the name is that of the path, {name}, or left out")
+        raise bad_member("/name", f"the name is that of the path, {name}, or left out")
     return name

@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import msgspec
 
 from rota.api import body as bodies
-from rota.api import enqueueing, listing, named, problem, quotas, revision, workflow_body
+from rota.api import enqueueing, listing, named, quotas, revision, workflow_body
 from rota.api.answer import Answer, created, shown
 from rota.api.call import Call
 from rota.api.dry_run import would
-from rota.api.named import Note, OfApp, OfAppOrDry
-from rota.api.problem import Flaw, Problem
+from rota.api.named import Note, OfAppOrDry
+from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
+from rota.api.resources.job_versions import FAR, VersionQuery, called, numbered
 from rota.api.resources.workflows import find, refused_if_code, written
 from rota.api.route import route
 from rota.domain import payload
@@ -34,8 +35,6 @@ from rota.views import schedule_detail, workflow_detail
 from rota.views.job_version import Difference
 from rota.views.shape import Shape
 from rota.views.workflow_detail import WorkflowChange, WorkflowInFull, WorkflowVersionInfo
-
-FAR = 2**62
 
 MOST_NOTE = 500
 
@@ -74,12 +73,6 @@ class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
     """`app` decides between workflows of one name."""
 
     app: str | None = None
-
-
-class VersionQuery(OfApp, frozen=True, kw_only=True, rename="camel"):
-    """`diff` is another version: the answer is what differs, from that one to this one."""
-
-    diff: int | None = None
 
 
 @route(
@@ -152,10 +145,10 @@ async def rollback(call: Call, query: OfAppOrDry, body: Rollback) -> Answer:
         row = find(tx, call, query.app)
 
         def build(known: JobRow) -> JobToStore:
-            found = _version(tx, call, known, str(body.version))
+            found = numbered(tx, call, known, body.version)
             if found is None or found.source is None:
                 words = f"workflow {known.name} has no version {body.version} that the API has defined"
-                raise Problem("bad_field", words, flaws=[Flaw("bad_field", words, pointer="/version")])
+                raise bad_member("/version", words)
             data = msgspec.json.decode(found.source)
             return workflow_body.wanted(tx, call.namespace, known.app, data, known.name)
 
@@ -195,11 +188,10 @@ async def get_version(call: Call, query: VersionQuery) -> Answer:
 
     def read(view: View) -> Any:
         row = find(view, call, query.app)
-        this = _version(view, call, row, call.path["version"])
-        other = None if query.diff is None else _version(view, call, row, str(query.diff))
-        if this is None or (query.diff is not None and other is None):
-            raise problem.not_found()
-        return workflow_detail.version(row, this) if other is None else list(workflow_detail.changes(other, this))
+        this = called(view, call, row, call.path["version"])
+        if query.diff is None:
+            return workflow_detail.version(row, this)
+        return list(workflow_detail.changes(called(view, call, row, str(query.diff)), this))
 
     return shown(await call.read(read))
 
@@ -258,13 +250,5 @@ def _arguments(row: JobRow, options: StartOptions, most_bytes: int) -> str:
         bodies.refuse(enqueueing.misfits(row.name, given, row.about.parameters, row.about.target.get("graph")))
         payload.encode(given, f"{row.name}(): the arguments", most_bytes)
     except ArgumentsError as error:
-        flaw = Flaw("bad_arguments", str(error), pointer="/arguments")
-        raise Problem("bad_arguments", str(error), flaws=[flaw]) from None
+        raise bad_member("/arguments", str(error), "bad_arguments") from None
     return text
-
-
-def _version(view: View, call: Call, row: JobRow, text: str) -> VersionRow | None:
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        return None
-    number = row.base + int(text)
-    return next(iter(definition_reader.versions(view, call.namespace, row, number - 1, number + 1, 1)), None)

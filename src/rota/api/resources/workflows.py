@@ -16,10 +16,10 @@ from rota.api.route import route
 from rota.api.workflow_body import DEFAULT_APP, merged
 from rota.domain import callback
 from rota.domain.access import Scope
-from rota.domain.errors import DefinitionError
+from rota.domain.errors import DefinitionError, NameTaken
 from rota.executors import kinds
 from rota.ops import job_definitions
-from rota.ops.job_definitions import HasDependents, JobToStore, NameTaken, Written
+from rota.ops.job_definitions import HasDependents, JobToStore, Written
 from rota.store import definition_reader, workflow_reader
 from rota.store.definition_reader import Ambiguous, JobRow
 from rota.store.port import Tx, View
@@ -85,7 +85,7 @@ async def create(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
         try:
             return job_definitions.create(tx, call.namespace, wanted, call.services.ids.new(), call.actor)
         except NameTaken as taken:
-            raise Problem("name_taken", str(taken), existing={"workflowId": taken.id, "app": app}) from None
+            raise Problem("name_taken", str(taken), existing={"workflowId": taken.holder, "app": app}) from None
 
     return await call.act(lambda tx, done: written(call, tx, done), act)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rota.domain.errors import Conflict
+from rota.domain.errors import KeyReused
 from rota.ops.events.emit import Emission, EmitHeader, emit
 from rota.ops.request_keys import RequestKey
 from rota.ops.submission import Accepted
@@ -25,12 +25,6 @@ class Numbered(msgspec.Struct, frozen=True, gc=False):
     number: int
     digest: str
     emission: Emission
-
-
-class KeyReused(Conflict):
-    """An Idempotency-Key was used for another request."""
-
-    code = "key_reused"
 
 
 class _Known(msgspec.Struct, frozen=True, array_like=True):
