@@ -67,6 +67,18 @@ async def test_a_run_and_its_steps(stage: Stage, client: httpx.AsyncClient) -> N
     assert bad == [{"step": "c", "status": "blocked"}]
 
 
+async def test_an_open_run_has_no_reason_in_any_answer(stage: Stage, client: httpx.AsyncClient) -> None:
+    stage.workflow("nap", {"id": "wait", "sleep": 60})
+    body = {"job": "nap", "key": "today"}
+    id = (await client.post("/executions", json=body)).json()["executionId"]
+    stage.work()
+    (listed,) = (await client.get("/executions?status=running&fields=executionId,reason")).json()["items"]
+    assert listed == {"executionId": id, "reason": None}
+    assert (await client.get(f"/executions/{id}")).json()["reason"] is None
+    again = (await client.post("/executions", json=body)).json()
+    assert (again["executionId"], again["status"], again["reason"]) == (id, "running", None)
+
+
 async def test_runs_are_listed_page_by_page_in_both_directions(stage: Stage, client: httpx.AsyncClient) -> None:
     ids = [stage.start("chain") for _ in range(5)]
     stage.work()

@@ -1,16 +1,10 @@
-"""Reads for the enqueues of the HTTP API: executions that were there before, and those that have ended."""
+"""Which executions that callers wait for have ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rota.store.port import View
-from rota.store.reader import ExecutionRow
-
-
-def executions(view: View, namespace: str, ids: Sequence[str]) -> list[ExecutionRow]:
-    """Those of the executions that exist."""
-    return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids)) if ids else []
 
 
 def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:

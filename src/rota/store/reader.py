@@ -21,7 +21,7 @@ NEWEST = 10_000
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
-    """An execution and its state."""
+    """An execution and its state. Columns that were not asked for are None, and arguments `null`."""
 
     id: str
     namespace: str
@@ -66,6 +66,8 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     event: str | None
     inputs: str | None
     """Of a step: the references to values of other steps among its arguments, as JSON."""
+    result: str | None
+    """As JSON; None until it has succeeded."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
@@ -219,7 +221,7 @@ def unknown(id: str) -> UnknownExecution:
 
 
 def execution(view: View, namespace: str, id: str) -> ExecutionRow:
-    found = view.records("execution", ExecutionRow, namespace=namespace, ids=[known(id)])
+    found = executions_of(view, namespace, [known(id)])
     if not found:
         raise unknown(id)
     return found[0]
@@ -308,9 +310,22 @@ def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 
-def executions_of(view: View, namespace: str, ids: Sequence[str]) -> list[ExecutionRow]:
-    """Newest first."""
-    return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids))
+def executions_of(
+    view: View,
+    namespace: str,
+    ids: Sequence[str],
+    *,
+    arguments: bool = True,
+    error: bool = True,
+    headers: bool = True,
+    result: bool = False,
+) -> list[ExecutionRow]:
+    """Newest first. Columns that may be large are read only if they are asked for."""
+    if not ids:
+        return []
+    asked = {"with_arguments": arguments, "with_error": error, "with_headers": headers, "with_result": result}
+    where = {"namespace": namespace, "ids": list(ids), "lowest": min(ids), "highest": max(ids)}
+    return view.records("executions", ExecutionRow, **where, **asked)
 
 
 def page_of_steps(
