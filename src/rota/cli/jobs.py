@@ -19,9 +19,6 @@ from rota.store.port import View
 from rota.views import job_detail, lookup
 from rota.views.job_detail import Job
 
-MOST_JOBS = 2**31 - 1
-"""No bound: the list has all jobs."""
-
 
 @list_group
 @app_option
@@ -77,8 +74,7 @@ def resume(database: Database, job: str, app: str | None) -> None:
 def _jobs(view: View, namespace: str, app: str | None) -> tuple[list[Job], dict[str, Definition]]:
     """The jobs of all apps or of one, and their definitions by id."""
     wanted = JobFilter(app=None if app is None else [app])
-    rows = [row for row in definition_reader.jobs(view, namespace, None, MOST_JOBS) if wanted.fits(row)]
-    rows.sort(key=lambda row: (row.app, row.name))
+    rows = [row for row in definition_reader.all_jobs(view, namespace) if wanted.fits(row)]
     return job_detail.jobs(view, namespace, rows), {row.id: row.about for row in rows}
 
 

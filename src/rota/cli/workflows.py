@@ -9,12 +9,12 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, number, object_option, owner_option
-from rota.domain import job, job_parameters
+from rota.domain import job_parameters
 from rota.domain.errors import UsageError
 from rota.domain.workflow import drawing
 from rota.ops import define
 from rota.sdk.workflow.from_file import definition_from_file
-from rota.store import reader
+from rota.store import workflow_reader
 from rota.views import workflow as views
 from rota.views.workflow import VersionChange, WorkflowInfo
 
@@ -120,10 +120,10 @@ def apply(database: Database, file: Path, app: str, as_json: bool) -> None:
     \b
     rota workflows apply etl.yaml --app shop
     """
-    rows = [row for row in database.read(reader.jobs, database.namespace) if row.app == app]
-    if not rows:
+    known = database.read(workflow_reader.definitions, database.namespace, app)
+    if not known:
         raise UsageError(f"there is no app {app!r} with jobs; `rota jobs` lists them")
-    definition = definition_from_file(file.read_text(), {row.name: job.decode(row.definition) for row in rows})
+    definition = definition_from_file(file.read_text(), known)
     version = database.transact(define.apply, database.namespace, app, definition, database.actor)
     if as_json:
         print(output.to_json({"workflow": definition.name, "app": app, "version": version}))

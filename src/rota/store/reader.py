@@ -1,4 +1,4 @@
-"""Reads executions, attempts, dead letters, queues, workers and jobs."""
+"""Reads executions, attempts, dead letters, queues and workers."""
 
 from __future__ import annotations
 
@@ -178,19 +178,6 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     """The bytes that the process had in use at the last heartbeat."""
 
 
-class JobRow(msgspec.Struct, frozen=True, array_like=True):
-    """A registered job; the definition is JSON."""
-
-    app: str
-    name: str
-    definition: str
-    paused_at: int | None
-    paused_by: str | None
-    paused_note: str | None
-    id: str
-    version: int
-
-
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones.
 
@@ -310,6 +297,13 @@ def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 
+def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the executions, each with its namespace, that have ended or are not there."""
+    ids = [id for _, id in waited]
+    rows = view.rows("unended_of", ids=ids, lowest=min(ids), highest=max(ids)) if ids else []
+    return set(waited) - {(str(row[0]), str(row[1])) for row in rows}
+
+
 def executions_of(
     view: View,
     namespace: str,
@@ -392,10 +386,6 @@ def waits(view: View, namespace: str, queue: str | None = None) -> list[WaitRow]
 def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:
     """Live workers, and those that stopped at or after `since`."""
     return view.records("workers", WorkerRow, namespace=namespace, since=since)
-
-
-def jobs(view: View, namespace: str) -> list[JobRow]:
-    return view.records("jobs", JobRow, namespace=namespace)
 
 
 def apps_of_job(view: View, namespace: str, job: str) -> list[str]:
