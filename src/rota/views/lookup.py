@@ -9,7 +9,7 @@ import msgspec
 
 from rota import ids
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
-from rota.store import definition_reader, reader, run_reader, schedule_reader
+from rota.store import definition_reader, reader, run_reader, schedule_reader, workflow_reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.store.schedule_reader import ScheduleRow
@@ -52,7 +52,7 @@ def run_id(view: View, namespace: str, part: str) -> str:
     try:
         return execution_id(view, namespace, part)
     except UnknownExecution:
-        if any(row.name == part for row in run_reader.workflows(view, namespace)):
+        if any(row.name == part for row in workflow_reader.workflows(view, namespace)):
             raise UnknownExecution(
                 f"{part} is a workflow, not the id of a run: `rota runs --workflow {part}` lists its runs"
             ) from None
