@@ -11,6 +11,7 @@ import pytest
 
 from rota.domain.access import Role, Scope
 from rota.domain.job import Definition, Queue
+from rota.store import reader
 from tests.api.jobs import FREE, SEND, add_jobs
 from tests.api.server import Server, code
 from tests.support.tables import table
@@ -54,8 +55,8 @@ async def test_options(client: httpx.AsyncClient, server: Server) -> None:
     found = answer.json()
     assert (answer.status_code, found["status"], found["priority"], found["queue"]) == (201, "scheduled", 10, "mail")
     assert found["tags"] == ["a", "b"]
-    row = server.store.read(lambda view: view.rows("execution", namespace="default", ids=[found["executionId"]]))[0]
-    assert '{"timeout_s":0.0,"retry":{"policy":"Exponential","attempts":4}}' in row
+    row = server.store.read(reader.execution, "default", found["executionId"])
+    assert row.overrides == '{"timeout_s":0.0,"retry":{"policy":"Exponential","attempts":4}}'
 
 
 async def test_a_retry_policy_of_one_execution(client: httpx.AsyncClient) -> None:

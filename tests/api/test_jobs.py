@@ -188,6 +188,25 @@ async def test_case_42_a_deleted_job(client: httpx.AsyncClient, server: Server) 
     assert gone["lastExecution"]["executionId"] == accepted["executionId"]
 
 
+async def test_an_execution_is_of_the_same_job_and_version_in_every_answer(client: httpx.AsyncClient) -> None:
+    """Also if its job was deleted, and another one has the name now."""
+    made = []
+    for timeout in (60, 90):
+        await make(client, "one")
+        await client.patch("/jobs/one", json={"timeout": timeout})
+        made.append((await client.post("/jobs/one/trigger", json={"key": str(timeout)})).json())
+        await client.delete("/jobs/one")
+    job = (await make(client, "one"))["jobId"]
+    made.append((await client.post("/jobs/one/trigger")).json())
+    assert [one["version"] for one in made] == [2, 2, 1]
+    assert (len({one["jobId"] for one in made}), made[-1]["jobId"]) == (3, job)
+    listed = (await client.get("/executions?order=asc&fields=executionId,jobId,version,status,reason")).json()["items"]
+    assert listed == [{name: one[name] for name in listed[0]} for one in made]
+    for one in made:
+        found = (await client.get(f"/executions/{one['executionId']}")).json()
+        assert (found["jobId"], found["version"]) == (one["jobId"], one["version"])
+
+
 async def test_a_deletion_can_cancel_what_is_pending(client: httpx.AsyncClient) -> None:
     made = await make(client, "one")
     await client.post("/jobs/one/trigger")

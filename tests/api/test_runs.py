@@ -7,6 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from rota.ops import define
+from rota.sdk.workflow.from_file import definition_from_file
+from rota.store import workflow_reader
+from rota.views import workflow_detail
 from tests.api.server import Server, code
 from tests.support.tables import table
 from tests.support.world import World
@@ -65,6 +69,55 @@ async def test_a_run_and_its_steps(stage: Stage, client: httpx.AsyncClient) -> N
     assert [step["step"] for step in back["items"]] == ["a", "b"]
     bad = (await client.get(f"/runs/{id}/steps?status=blocked&fields=step,status")).json()["items"]
     assert bad == [{"step": "c", "status": "blocked"}]
+
+
+async def test_an_open_run_has_no_reason_in_any_answer(stage: Stage, client: httpx.AsyncClient) -> None:
+    stage.workflow("nap", {"id": "wait", "sleep": 60})
+    body = {"job": "nap", "key": "today"}
+    id = (await client.post("/executions", json=body)).json()["executionId"]
+    stage.work()
+    (listed,) = (await client.get("/executions?status=running&fields=executionId,reason")).json()["items"]
+    assert listed == {"executionId": id, "reason": None}
+    assert (await client.get(f"/executions/{id}")).json()["reason"] is None
+    again = (await client.post("/executions", json=body)).json()
+    assert (again["executionId"], again["status"], again["reason"]) == (id, "running", None)
+
+
+async def test_versions_count_from_1_for_each_workflow_of_a_name(
+    stage: Stage, client: httpx.AsyncClient, server: Server
+) -> None:
+    """Also in what callers give, after a workflow was deleted and another one has its name."""
+
+    def broken() -> None:
+        raise Fail("no luck")
+
+    stage.job("broken", broken)
+    data = {"rota": "workflow/1", "name": "again", "steps": [{"id": "a", "job": "broken"}]}
+    await client.post("/workflows?app=shop", json=data)
+    await client.put("/workflows/again?app=shop", json={**data, "timeout": 60})
+
+    async def run() -> str:
+        id: str = (await client.post("/workflows/again/trigger")).json()["runId"]
+        stage.work()
+        return id
+
+    old = await run()
+    assert (await client.delete("/workflows/again")).status_code == 204
+    assert (await client.post("/workflows?app=shop", json=data)).json()["version"] == 1
+    new = await run()
+    listed = (await client.get("/runs?workflow=again&fields=runId,version")).json()["items"]
+    assert listed == [{"runId": new, "version": 1}, {"runId": old, "version": 2}]
+    for id, version in ((old, 2), (new, 1)):
+        assert (await client.get(f"/runs/{id}")).json()["version"] == version
+        refused = await client.post(f"/runs/{id}/retry", json={"version": 3})
+        assert f"a retry is of version {version}" in refused.json()["detail"]
+    again = await client.post(f"/runs/{new}/retry", json={"version": 1})
+    assert again.status_code == 201, again.text
+    _, first = server.store.read(workflow_detail.chosen, "default", "again", None, 1)
+    assert first.number == 3
+    await client.delete("/workflows/again")
+    definition = definition_from_file(data, server.store.read(workflow_reader.definitions, "default", "shop"))
+    assert server.store.transact(define.apply, "default", "shop", definition, "cli:ann") == 1
 
 
 async def test_runs_are_listed_page_by_page_in_both_directions(stage: Stage, client: httpx.AsyncClient) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rota.api import waiting
 from rota.api.waiting import Waits
 from rota.domain.access import Role
-from rota.store import enqueue_reader
+from rota.store import reader
 from rota.store.hints import Hint
 from tests.api.jobs import FREE, add_jobs
 from tests.api.server import Server, code
@@ -109,13 +109,13 @@ async def test_many_waits_share_one_look(server: Server, count: int, monkeypatch
     monkeypatch.setattr(waiting, "LOOK_S", 0.2)
     looks: list[int] = []
     sent: list[Hint] = []
-    ended, send = enqueue_reader.ended, server.store.bus.send
+    ended, send = reader.ended, server.store.bus.send
 
     def counted(view: object, waited: list[tuple[str, str]]) -> set[tuple[str, str]]:
         looks.append(len(waited))
         return ended(view, waited)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(enqueue_reader, "ended", counted)
+    monkeypatch.setattr(reader, "ended", counted)
 
     def noted(hints: Sequence[Hint]) -> None:
         sent.extend(hints)

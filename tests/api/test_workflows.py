@@ -11,7 +11,7 @@ from rota.domain.access import Role
 from rota.domain.job import decode
 from rota.ops import define
 from rota.sdk.workflow.from_file import definition_from_file
-from rota.store import reader
+from rota.store import definition_reader
 from tests.api.defining import TEXT, job, worker
 from tests.api.server import Server, code
 
@@ -39,7 +39,7 @@ def jobs(server: Server, app: str = "shop", namespace: str = "default") -> None:
 
 def coded(server: Server, data: dict[str, Any] = ETL) -> None:
     """The workflow as a deploy of code registers it."""
-    known = {row.name: decode(row.definition) for row in server.store.read(reader.jobs, "default")}
+    known = {row.name: decode(row.definition) for row in server.store.read(definition_reader.all_jobs, "default")}
     server.store.transact(define.register, "default", "shop", [definition_from_file(data, known)], [])
 
 

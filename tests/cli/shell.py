@@ -21,7 +21,7 @@ from rota.domain.outcome import Error, Failed, Outcome
 from rota.domain.served import Served
 from rota.ids import IdSource
 from rota.ops import claim, define, deploy, enqueue, finish, fleet, submission
-from rota.store import reader
+from rota.store import definition_reader
 from rota.store.sqlite.store import SqliteStore
 from tests.support import forks
 from tests.support.databases import fresh_file
@@ -212,7 +212,7 @@ class Seed:
         return [(one.id, one.fence) for one in claimed.claims]
 
     def _jobs(self) -> list[str]:
-        return [row.name for row in self.store.read(reader.jobs, "default") if row.app == "shop"]
+        return [row.name for row in self.store.read(definition_reader.all_jobs, "default") if row.app == "shop"]
 
     def run(self, outcome: Outcome) -> None:
         """Ends all that is queued with this outcome, without retries."""

@@ -543,7 +543,7 @@ def test_pause_and_resume(shell: Shell, stage: Stage) -> None:
 
 def test_workflows_and_their_versions(shell: Shell, stage: Stage) -> None:
     (row,) = shell.ok("workflows", "--json").rows
-    assert (row["workflow"], row["version"], row["stepCount"], row["lastRun"]) == ("etl", 1, 5, None)
+    assert (row["name"], row["version"], row["stepCount"], row["lastRun"]) == ("etl", 1, 5, None)
     assert "etl(day: str)" in shell.ok("workflows").out
     shown = shell.ok("workflows", "show", "etl")
     assert "  transform ×" in shown.out
@@ -555,7 +555,10 @@ def test_workflows_and_their_versions(shell: Shell, stage: Stage) -> None:
     answer = shell.ok("workflows", "diff", "etl", "1", "2")
     assert answer.out == "+ timeout: 60.0\n+ page.may_fail: true\n"
     assert answer.err == "etl: 2 changes from version 1 to 2\n"
-    assert [one["field"] for one in shell.ok("workflows", "diff", "etl", "--json").rows] == ["timeout", "may_fail"]
+    differences = shell.ok("workflows", "diff", "etl", "--json").rows
+    assert [one["path"] for one in differences] == ["/timeout", "/steps/page/may_fail"]
+    version = shell.ok("workflows", "show", "etl", "--version", "1", "--json").rows
+    assert (version["version"], version["isCurrent"], version["definition"]) == (1, False, exported)
     assert "timeout" not in shell.ok("workflows", "export", "etl", "--version", "1").rows
     assert shell.refused("workflows", "show", "nope") == "there is no workflow 'nope'; `rota workflows` lists them"
 

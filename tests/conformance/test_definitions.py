@@ -8,7 +8,7 @@ from rota.domain.errors import DefinitionError, UnknownJob
 from rota.domain.job import Definition, Queue, content
 from rota.domain.rank import Policy
 from rota.ops import define
-from rota.store import reader
+from rota.store import definition_reader, reader
 from rota.store.hints import Ready
 from rota.store.reader import QueueRow
 from tests.support.world import APP, NAMESPACE, NO_RETRY, RecordingBus, World
@@ -54,7 +54,7 @@ def test_the_registered_definition_can_be_read(world: World) -> None:
     world.register(definition)
     assert world.store.read(reader.definition, NAMESPACE, APP, "report") == content(definition)
     assert world.store.read(reader.definition, NAMESPACE, APP, "nothing") is None
-    assert "report" in {row.name for row in world.store.read(reader.jobs, NAMESPACE)}
+    assert "report" in {row.name for row in world.store.read(definition_reader.all_jobs, NAMESPACE)}
 
 
 def test_the_same_job_name_in_two_apps_is_two_jobs(world: World) -> None:

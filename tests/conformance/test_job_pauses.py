@@ -12,7 +12,7 @@ from rota.domain.rank import Policy
 from rota.domain.status import Status
 from rota.ops import finish, job_definitions, job_pauses
 from rota.ops.finish import Finished
-from rota.store import reader
+from rota.store import definition_reader
 from tests.support.world import APP, FAILED, NAMESPACE, NO_RETRY, THREE_TRIES, World
 
 PAUSING = replace(NO_RETRY, pauses=True)
@@ -32,7 +32,7 @@ def claimed(world: World, worker: int, slots: int = 100) -> list[str]:
 
 
 def paused(world: World, job: str = "send") -> tuple[str | None, str | None] | None:
-    (row,) = [row for row in world.store.read(reader.jobs, NAMESPACE) if row.name == job]
+    (row,) = [row for row in world.store.read(definition_reader.all_jobs, NAMESPACE) if row.name == job]
     return None if row.paused_at is None else (row.paused_by, row.paused_note)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rota.domain.served import Served
 from rota.ids import LAST_ID, is_id
 from rota.ops import upkeep
-from rota.store import claim_reader, event_reader, reader
+from rota.store import claim_reader, definition_reader, event_reader, reader
 from rota.store.event_reader import EventFilter
 from rota.store.reader import Filter
 from rota.views import error_group as error_views
@@ -94,7 +94,7 @@ LOOKS: list[tuple[str, Callable[[Side, Asked], Any]]] = [
     ("holds more", _read(reader.holds_more, _worker, lambda _, asked: [one for one in asked.ids if len(one) == 36])),
     ("queues", _read(reader.queues, _namespace)),
     ("workers", _read(reader.workers, _namespace, lambda side, _: side.clock.now() - 30_000_000)),
-    ("jobs", _read(reader.jobs, _namespace)),
+    ("jobs", _read(definition_reader.all_jobs, _namespace)),
     ("apps of job", _read(reader.apps_of_job, _namespace, lambda _, asked: "send")),
     ("definition", _read(reader.definition, _namespace, _app, lambda _, asked: "count")),
     ("findings", _read(finding_views.findings, _namespace)),

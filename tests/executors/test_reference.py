@@ -18,7 +18,7 @@ from rota.executors.reference import MOST_BYTES, Reference
 from rota.sdk import file
 from rota.sdk.app import registry_of
 from rota.sdk.job import registered
-from rota.store import reader
+from rota.store import definition_reader
 from tests.executors import test_command, test_http
 from tests.executors.test_http import LOCAL, Server
 
@@ -173,7 +173,7 @@ def test_no_literal_secret_reaches_the_database(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ROTA_URL", f"sqlite:///{tmp_path}/rota.db")
     (tmp_path / "jobs.toml").write_text(OPS)
     app = file.read(tmp_path / "jobs.toml")
-    rows = registry_of(app).connection.store().read(reader.jobs, "default")
+    rows = registry_of(app).connection.store().read(definition_reader.all_jobs, "default")
     targets = {(about := msgspec.json.decode(row.definition))["name"]: about["target"] for row in rows}
     app.close()
     assert targets["pay"]["argv"] == ["pay", "--token", {"env": "BANK_TOKEN"}, "--password", "***"]

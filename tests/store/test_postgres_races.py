@@ -34,7 +34,7 @@ from rota.ops import (
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
 from rota.ops.fleet import Death
-from rota.store import reader
+from rota.store import definition_reader, reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import Tx
 from rota.store.postgres.store import PostgresStore
@@ -508,7 +508,7 @@ def test_ten_nodes_register_at_once(arena: Arena, world: World) -> None:
         store.transact(define.register, NAMESPACE, APP, definitions, queues)
 
     arena.all_at_once([partial(register, place, arena.store()) for place in range(10)])
-    assert {row.name for row in world.store.read(reader.jobs, NAMESPACE)} >= set(names)
+    assert {row.name for row in world.store.read(definition_reader.all_jobs, NAMESPACE)} >= set(names)
     assert {row.name for row in world.store.read(reader.queues, NAMESPACE)} >= {f"q{name}" for name in names}
 
 

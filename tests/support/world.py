@@ -24,7 +24,7 @@ from rota.domain.status import Status
 from rota.ids import IdSource
 from rota.ops import claim, control, define, enqueue, finish, fleet, job_definitions, submission, upkeep
 from rota.ops.job_definitions import JobToStore
-from rota.store import reader
+from rota.store import definition_reader, reader
 from rota.store.definition_reader import JobRow
 from rota.store.hints import Hint, Listener
 from rota.store.port import Store, Tx
@@ -137,7 +137,7 @@ class World:
     ) -> Served:
         """The work of some jobs, or of all that the app has by now."""
         if jobs is None:
-            jobs = [row.name for row in self.store.read(reader.jobs, namespace) if row.app == app]
+            jobs = [row.name for row in self.store.read(definition_reader.all_jobs, namespace) if row.app == app]
         return Served.one(namespace, app, None if queues is None else list(queues), list(jobs))
 
     def claim(

@@ -12,11 +12,11 @@ from rota.domain.errors import UnknownExecution, UsageError
 from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.ops import control
-from rota.store import run_reader
+from rota.store import run_reader, workflow_reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.store.run_reader import RunFilter
-from rota.views import execution, lookup, map_items, queue, run, step, why, workflow
+from rota.views import execution, lookup, map_items, queue, run, step, why, workflow_detail
 from rota.views.run import PartialMap, RunDetail
 from rota.views.shape import to_json
 from rota.views.step import StepInfo
@@ -427,26 +427,33 @@ def test_an_id_that_fits_a_run_and_its_steps_is_the_run(etl: Stage) -> None:
         read(etl, lookup.run_id, "ffffffff")
 
 
+def workflows(stage: Stage) -> list[workflow_detail.Workflow]:
+    return read(stage, workflow_detail.workflows, read(stage, workflow_reader.workflows))
+
+
 def test_workflows_and_their_versions(etl: Stage) -> None:
-    (one,) = read(etl, workflow.workflows)
-    assert (one.workflow, one.version, one.step_count, one.open_count, one.last_run) == ("etl", 1, 7, 0, None)
+    (one,) = workflows(etl)
+    assert (one.name, one.version, one.step_count, one.open_count, one.last_run) == ("etl", 1, 7, 0, None)
     id = etl.start("etl")
     etl.take(1)
     etl.workflow("etl", {"id": "extract", "job": "extract"}, {"id": "new", "job": "echo", "after": ["extract"]})
-    (one,) = read(etl, workflow.workflows)
+    (one,) = workflows(etl)
     assert (one.version, one.step_count, one.open_count) == (2, 2, 1)
     assert one.last_run is not None
     assert (one.last_run.run_id, one.last_run.status) == (id, Status.RUNNING)
-    first, graph = read(etl, workflow.version, "etl", None, 1)
-    assert (first.in_force, len(graph.steps), first.graph["steps"][0]["id"]) == (False, 7, "extract")
-    second, _ = read(etl, workflow.version, "etl", None, None)
-    assert (second.version, second.in_force) == (2, True)
-    before, after, changes = read(etl, workflow.changes, "etl", None, None, None)
-    assert (before, after) == (1, 2)
-    assert ("added", "new", None) in [(one.kind, one.step, one.field) for one in changes]
+    row, chosen = read(etl, workflow_detail.chosen, "etl", None, 1)
+    first = workflow_detail.version(row, chosen)
+    assert (first.is_current, first.definition["steps"][0]["id"]) == (False, "extract")
+    assert len(workflow_detail.graph_of(chosen).steps) == 7
+    second = workflow_detail.version(*read(etl, workflow_detail.chosen, "etl", None, None))
+    assert (second.version, second.is_current) == (2, True)
+    row, before, after = read(etl, workflow_detail.chosen_two, "etl", None, None, None)
+    assert (before.number, after.number) == (1, 2)
+    (change,) = [one for one in workflow_detail.changes(before, after) if one.path == "/steps/new"]
+    assert (change.before, change.after["id"]) == (None, "new")
     assert len(shown(etl, id)[0].steps) == 7  # The run keeps its graph.
     with pytest.raises(UsageError, match="has no version 9: it has 2, 1"):
-        read(etl, workflow.version, "etl", None, 9)
+        read(etl, workflow_detail.chosen, "etl", None, 9)
     etl.work()
 
 

@@ -13,10 +13,9 @@ import msgspec
 from rota import ids
 from rota.api.problem import Problem, bad_member
 from rota.api.services import Services
-from rota.domain import job
 from rota.domain.callback import is_reserved
-from rota.store import job_lookup
-from rota.store.job_lookup import FoundJob
+from rota.store import definition_reader
+from rota.store.definition_reader import JobRow
 
 REMEMBERED_S = 5.0
 _source = msgspec.json.Decoder(dict[str, Any]).decode
@@ -60,7 +59,7 @@ class Targets:
         """The job, or a problem with a pointer to the member `job`. A job that is not there is looked up each time."""
         target = self.remembered(namespace, name, app)
         if target is None:
-            rows = await self._services.read(job_lookup.jobs_called, namespace, name, app)
+            rows = await self._services.read(definition_reader.called, namespace, name, app)
             target = _chosen(namespace, name, [row for row in rows if not is_reserved(row.app)], pointer)
             if len(self._known) >= MOST_REMEMBERED:
                 self._known.clear()
@@ -74,7 +73,7 @@ class Targets:
         return known[0]
 
 
-def _chosen(namespace: str, name: str, rows: list[FoundJob], pointer: str) -> Target:
+def _chosen(namespace: str, name: str, rows: list[JobRow], pointer: str) -> Target:
     if len(rows) > 1:
         found = [{"jobId": row.id, "app": row.app} for row in rows]
         words = f"several apps have a job {name!r}: add app, or give the id of the job"
@@ -86,8 +85,8 @@ def _chosen(namespace: str, name: str, rows: list[FoundJob], pointer: str) -> Ta
     return target(namespace, rows[0])
 
 
-def target(namespace: str, row: FoundJob) -> Target:
-    about = job.decode(row.definition)
+def target(namespace: str, row: JobRow) -> Target:
+    about = row.about
     graph = about.target.get("graph")
     source = {} if row.source is None or graph is not None else _source(row.source)
     schema = source.get("parameters")

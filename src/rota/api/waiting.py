@@ -26,7 +26,7 @@ from rota.api.problem import Problem, bad_parameter
 from rota.api.services import Services
 from rota.domain import duration
 from rota.domain.errors import DefinitionError, RotaError
-from rota.store import enqueue_reader
+from rota.store import reader
 from rota.store.hints import Ended, EndWanted, Listener
 
 LONGEST_S = 60.0
@@ -196,7 +196,7 @@ class Waits:
         for start in range(0, len(waits), MOST_IN_LOOK):
             part = waits[start : start + MOST_IN_LOOK]
             pairs = {(wait.namespace, wait.id) for wait in part}
-            ended = await self._services.read(enqueue_reader.ended, sorted(pairs))
+            ended = await self._services.read(reader.ended, sorted(pairs))
             for wait in part:
                 if (wait.namespace, wait.id) in ended:
                     wait.end()

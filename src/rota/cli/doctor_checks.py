@@ -22,7 +22,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.retention import DAY, DAY_S, GRACE
 from rota.domain.url import masked
 from rota.ops.retention import PASS_NAME
-from rota.store import migrate, opening, reader, retention_reader
+from rota.store import definition_reader, migrate, opening, reader, retention_reader
 from rota.store.dependencies import edges
 from rota.store.deploys import DeployRow, all_deploys
 from rota.store.postgres.url import is_postgres
@@ -214,7 +214,7 @@ def queues(database: Database) -> Iterator[Finding]:
     for queue in database.read(reader.queues, database.namespace):
         if queue.paused_at is not None:
             yield warn(f"queue {queue.name} is paused", f"`rota queues resume {queue.name}`")
-    paused = [job for job in database.read(reader.jobs, database.namespace) if job.paused_at is not None]
+    paused = [job for job in database.read(definition_reader.all_jobs, database.namespace) if job.paused_at is not None]
     found = database.read(finding_views.findings, database.namespace) if paused else []
     advice = {(one.subject.app, one.subject.id): one.advice for one in found if one.advice}
     for job in paused:

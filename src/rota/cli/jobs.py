@@ -18,9 +18,6 @@ from rota.store.port import View
 from rota.views import job_detail, lookup
 from rota.views.shape import paused
 
-MOST_JOBS = 2**31 - 1
-"""No bound: the list has all jobs."""
-
 
 @list_group
 @app_option
@@ -80,8 +77,7 @@ def resume(database: Database, job: str, app: str | None) -> None:
 def _rows(view: View, namespace: str, app: str | None) -> list[JobRow]:
     """The jobs of all apps or of one."""
     wanted = JobFilter(app=None if app is None else [app])
-    rows = [row for row in definition_reader.jobs(view, namespace, None, MOST_JOBS) if wanted.fits(row)]
-    return sorted(rows, key=lambda row: (row.app, row.name))
+    return [row for row in definition_reader.all_jobs(view, namespace) if wanted.fits(row)]
 
 
 def _columns(met: Mapping[str, Mapping[str, str]]) -> output.Columns[JobRow]:

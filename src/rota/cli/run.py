@@ -274,7 +274,8 @@ def _graph(view: View, namespace: str, part: str) -> tuple[Graph, str]:
     row = views.run_row(view, namespace, lookup.run_id(view, namespace, part))
     found = views.run_graph(view, row)
     if found is None:
-        raise UsageError(f"version {row.version} of workflow {row.job}, which the run has, is not known any more")
+        number = row.version - row.base
+        raise UsageError(f"version {number} of workflow {row.job}, which the run has, is not known any more")
     return found, row.letters or UNDECIDED * len(found.steps)
 
 

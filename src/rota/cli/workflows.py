@@ -9,14 +9,16 @@ import click
 from rota.cli import output, text
 from rota.cli.database import Database, with_database
 from rota.cli.options import app_option, json_option, list_group, number, object_option, owner_option
-from rota.domain import job, job_parameters
+from rota.domain import job_parameters
 from rota.domain.errors import UsageError
 from rota.domain.workflow import drawing
+from rota.domain.workflow.difference import Change, differences
 from rota.ops import define
 from rota.sdk.workflow.from_file import definition_from_file
-from rota.store import reader
-from rota.views import workflow as views
-from rota.views.workflow import VersionChange, WorkflowInfo
+from rota.store import workflow_reader
+from rota.store.port import View
+from rota.views import workflow_detail as views
+from rota.views.workflow_detail import Workflow
 
 HIGHEST = 2**31 - 1
 MOST_SHOWN = 200
@@ -40,7 +42,7 @@ def workflows(database: Database, app: str | None, as_json: bool) -> None:
     rota workflows
     rota workflows show etl
     """
-    found = database.read(views.workflows, database.namespace, app)
+    found = database.read(_workflows, database.namespace, app)
     empty = "no workflows are known yet: start a worker of an app that has one"
     spare = ("description", "last run", "version", "steps")
     output.listing(found, _COLUMNS, as_json=as_json, empty=text.none_of(app, "workflows", empty), spare=spare)
@@ -58,13 +60,14 @@ def show(database: Database, name: str, app: str | None, version: int | None, as
     \b
     rota workflows show etl
     """
-    found, graph = database.read(views.version, database.namespace, name, app, version)
+    row, chosen = database.read(views.chosen, database.namespace, name, app, version)
+    found = views.version(row, chosen)
     if as_json:
         print(output.to_json(found, indent=2))
         return
-    for line in drawing.text(graph).splitlines():
+    for line in drawing.text(views.graph_of(chosen)).splitlines():
         print(text.harmless(line))
-    in_force = ", in force" if found.in_force else ""
+    in_force = ", in force" if found.is_current else ""
     output.message(f"version {found.version}{in_force}, first seen {text.when(found.created_at)}")
 
 
@@ -79,8 +82,8 @@ def export(database: Database, name: str, app: str | None, version: int | None) 
     \b
     rota workflows export etl > etl.json
     """
-    found, _ = database.read(views.version, database.namespace, name, app, version)
-    print(output.to_json(found.graph, indent=2))
+    row, chosen = database.read(views.chosen, database.namespace, name, app, version)
+    print(output.to_json(views.version(row, chosen).definition, indent=2))
 
 
 @workflows.command()
@@ -98,13 +101,15 @@ def diff(database: Database, name: str, old: int | None, new: int | None, app: s
     \b
     rota workflows diff etl 3 4
     """
-    before, after, found = database.read(views.changes, database.namespace, name, app, old, new)
+    row, before, after = database.read(views.chosen_two, database.namespace, name, app, old, new)
     if as_json:
-        output.print_json_rows(found)
+        output.print_json_rows(views.changes(before, after))
         return
+    found = differences(views.graph_of(before), views.graph_of(after))
     for change in found:
         print(text.harmless(_line(change)))
-    output.message(f"{name}: {text.count(len(found), 'change')} from version {before} to {after}")
+    numbers = f"from version {before.number - row.base} to {after.number - row.base}"
+    output.message(f"{name}: {text.count(len(found), 'change')} {numbers}")
 
 
 @workflows.command()
@@ -120,10 +125,10 @@ def apply(database: Database, file: Path, app: str, as_json: bool) -> None:
     \b
     rota workflows apply etl.yaml --app shop
     """
-    rows = [row for row in database.read(reader.jobs, database.namespace) if row.app == app]
-    if not rows:
+    known = database.read(workflow_reader.definitions, database.namespace, app)
+    if not known:
         raise UsageError(f"there is no app {app!r} with jobs; `rota jobs` lists them")
-    definition = definition_from_file(file.read_text(), {row.name: job.decode(row.definition) for row in rows})
+    definition = definition_from_file(file.read_text(), known)
     version = database.transact(define.apply, database.namespace, app, definition, database.actor)
     if as_json:
         print(output.to_json({"workflow": definition.name, "app": app, "version": version}))
@@ -131,7 +136,13 @@ def apply(database: Database, file: Path, app: str, as_json: bool) -> None:
         output.message(f"workflow {app}.{definition.name}: version {version} is in force")
 
 
-def _line(change: VersionChange) -> str:
+def _workflows(view: View, namespace: str, app: str | None) -> list[Workflow]:
+    """The workflows of all apps or of one."""
+    rows = [row for row in workflow_reader.workflows(view, namespace) if app in (None, row.app)]
+    return views.workflows(view, namespace, sorted(rows, key=lambda row: (row.app, row.name)))
+
+
+def _line(change: Change) -> str:
     before, after = (text.clipped(output.to_json(one), MOST_SHOWN) for one in (change.before, change.after))
     value = {"added": after, "removed": before}.get(change.kind, f"{before} → {after}")
     if change.field is None:
@@ -139,9 +150,9 @@ def _line(change: VersionChange) -> str:
     return f"{_SIGNS[change.kind]} {f'{change.step}.' if change.step else ''}{change.field}: {value}"
 
 
-_COLUMNS: output.Columns[WorkflowInfo] = {
+_COLUMNS: output.Columns[Workflow] = {
     "app": lambda one: one.app,
-    "workflow": lambda one: f"{one.workflow}({job_parameters.signature(one.parameters)})",
+    "workflow": lambda one: f"{one.name}({job_parameters.signature(one.parameters)})",
     "version": lambda one: one.version,
     "steps": lambda one: one.step_count,
     "open runs": lambda one: one.open_count,

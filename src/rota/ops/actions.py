@@ -19,7 +19,7 @@ from rota.domain.errors import TooMany, UsageError
 from rota.ids import LAST_ID
 from rota.ops.action_items import Doing, Done, act
 from rota.ops.audit import audit
-from rota.store import action_reader, definition_reader, execution_reader, run_reader, schedule_reader
+from rota.store import action_reader, definition_reader, execution_reader, run_reader, schedule_reader, workflow_reader
 from rota.store.action_reader import ActionRow
 from rota.store.definition_reader import JobFilter
 from rota.store.event_reader import EventFilter, events
@@ -277,7 +277,7 @@ def _executions(
 def _runs(
     view: View, row: _Selection, given: Mapping[str, Any], mark: str | None, most: int
 ) -> tuple[list[str], str | None, bool]:
-    names = sorted({one.name for one in run_reader.workflows(view, row.namespace)})
+    names = sorted({one.name for one in workflow_reader.workflows(view, row.namespace)})
     wanted = RunFilter(**{**given, **_bounds(row, mark, most)})
     found = run_reader.page_of_runs(view, row.namespace, wanted, names)
     return _page([one.id for one in found.rows], mark, min(most, PAGE), found.scanned_to)

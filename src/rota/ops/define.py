@@ -15,6 +15,7 @@ from rota.domain.errors import DefinitionError
 from rota.domain.job import Definition, Queue, content, decode, digest
 from rota.ops.audit import audit
 from rota.ops.quotas import check_quota
+from rota.store.definition_reader import JobRow
 from rota.store.hints import FIRST_RANK, Ready
 from rota.store.port import Tx
 
@@ -33,9 +34,10 @@ def apply(tx: Tx, namespace: str, app: str, definition: Definition, actor: str) 
     version = digest(content(definition))
     point(tx, namespace, app, {definition.name: version})
     tx.run("set_origin", namespace=namespace, app=app, job=definition.name, origin="file")
-    ((_, number, _),) = tx.rows("versions", namespace=namespace, app=app, versions=[(definition.name, version)])
+    (row,) = tx.records("job_called", JobRow, namespace=namespace, name=definition.name, app=app)
+    number = row.version - row.base
     audit(tx, namespace, actor, "workflow.apply", f"{app}.{definition.name}", after={"version": number})
-    return int(number)
+    return number
 
 
 def add(

@@ -15,6 +15,7 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.source import Source
 from rota.domain.status import Status
+from rota.domain.workflow.graph import Graph
 from rota.ids import IdSource
 from rota.ops.events.emit import Emission
 from rota.ops.runs.retry import Request
@@ -27,7 +28,6 @@ from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
 from rota.views.tick import Tick
-from rota.views.workflow import WorkflowVersion
 
 if TYPE_CHECKING:
     from rota.sdk.connection import Connection
@@ -65,7 +65,9 @@ class Client(Protocol):
 
     def cancel(self, id: str) -> Status: ...
     def run(self, id: str) -> RunDetail: ...
-    def workflow_version(self, workflow: str, number: int) -> WorkflowVersion: ...
+    def workflow_version(self, workflow: str, number: int) -> tuple[int, Graph]:
+        """The number by which the database knows this version, and its graph."""
+
     def pause_run(self, id: str, note: str) -> bool: ...
     def resume_run(self, id: str) -> bool: ...
     def answer_run(self, id: str, step: str | None, *, approved: bool, note: str, by: str | None) -> str:

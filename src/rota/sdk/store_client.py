@@ -14,6 +14,7 @@ from rota.domain.job import Definition, Queue
 from rota.domain.schedule import Spec
 from rota.domain.source import Source
 from rota.domain.status import Status
+from rota.domain.workflow.graph import Graph
 from rota.ids import IdSource
 from rota.ops import calendars, control, deploy, enqueue, schedule
 from rota.ops.events import emit, replay
@@ -28,7 +29,7 @@ from rota.store import reader, schedule_reader
 from rota.store.hints import Ended, EndWanted, Listener
 from rota.store.port import View
 from rota.store.reader import Ending, Filter
-from rota.views import attempt, dead_letter, event, execution, run, tick, workflow
+from rota.views import attempt, dead_letter, event, execution, run, tick, workflow_detail
 from rota.views import schedule as views
 from rota.views.attempt import Attempt
 from rota.views.dead_letter import DeadLetter
@@ -37,7 +38,6 @@ from rota.views.execution import ExecutionDetail
 from rota.views.run import RunDetail
 from rota.views.schedule import Schedule
 from rota.views.tick import Tick
-from rota.views.workflow import WorkflowVersion
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -109,8 +109,9 @@ class StoreClient:
     def run(self, id: str) -> RunDetail:
         return self._read(run.run, self._namespace, id)
 
-    def workflow_version(self, name: str, number: int) -> WorkflowVersion:
-        return self._read(workflow.version, self._namespace, name, self._app, number)[0]
+    def workflow_version(self, workflow: str, number: int) -> tuple[int, Graph]:
+        found = self._read(workflow_detail.chosen, self._namespace, workflow, self._app, number)[1]
+        return found.number, workflow_detail.graph_of(found)
 
     def pause_run(self, id: str, note: str) -> bool:
         return self._connection.store().transact(pause.pause, self._namespace, id, ACTOR, note)

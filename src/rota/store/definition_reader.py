@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 
 from rota import ids
-from rota.domain import job
+from rota.domain import job, requirement
 from rota.domain.errors import UsageError
 from rota.domain.instant import MICROSECONDS
 from rota.domain.job import Definition
 from rota.domain.status import Status
 from rota.store.port import View
 
+MOST = 2**31 - 1
+"""No bound."""
 NEWEST = 20
 """How many executions decide the status of a job."""
 CLOCK_SKEW = 24 * 3600 * MICROSECONDS
@@ -145,11 +147,19 @@ def find(view: View, namespace: str, reference: str, app: str | None = None) -> 
     """The job with this id, also a deleted one, or with this name. Raises Ambiguous if several apps have the name."""
     if ids.is_id(reference):
         return with_id(view, namespace, reference)
-    found = view.records("job_called", JobRow, namespace=namespace, name=reference, app=app)
+    found = called(view, namespace, reference, app)
     if len(found) > 1:
         apps = ", ".join(row.app for row in found)
         raise Ambiguous(f"the apps {apps} have a job {reference}: add ?app=, or use an id", [row.id for row in found])
     return found[0] if found else None
+
+
+def called(view: View, namespace: str, reference: str, app: str | None = None) -> list[JobRow]:
+    """The jobs with this id or name, without deleted ones; several apps may have one name."""
+    if ids.is_id(reference):
+        found = view.records("job_with_id", JobRow, namespace=namespace, id=reference)
+        return [row for row in found if app in (None, row.app)]
+    return view.records("job_called", JobRow, namespace=namespace, name=reference, app=app)
 
 
 def with_id(view: View, namespace: str, id: str) -> JobRow | None:
@@ -175,6 +185,11 @@ def jobs(
     if is_deleted:
         return view.records("deleted_before" if is_down else "deleted_after", JobRow, id=id, most=most, **where)
     return view.records("jobs_before" if is_down else "jobs_after", JobRow, most=most, **where)
+
+
+def all_jobs(view: View, namespace: str) -> list[JobRow]:
+    """By app and name, workflows too."""
+    return sorted(jobs(view, namespace, None, MOST), key=lambda row: (row.app, row.name))
 
 
 def newest(view: View, namespace: str, row: JobRow, most: int = NEWEST) -> list[str]:
@@ -209,6 +224,16 @@ def versions(
     end = high if row.last is None else min(high, row.last + 1)
     where = {"namespace": namespace, "app": row.app, "job": row.name, "low": max(low, row.base), "high": end}
     return view.records("versions_up" if is_up else "versions_down", VersionRow, most=most, **where)
+
+
+def takers(view: View, namespace: str, app: str, job: str, queue: str) -> list[int]:
+    """The live workers that would take an execution of the job from this queue."""
+    rows = view.rows("takers", namespace=namespace, app=app, job=job, workflow=requirement.WORKFLOW)
+    return sorted(
+        worker
+        for worker, offers, queues, requirements in rows
+        if requirement.fits(requirements, offers) and queue in (msgspec.json.decode(queues) or [queue])
+    )
 
 
 def template(view: View, namespace: str, name: str) -> TemplateRow | None:

@@ -13,7 +13,7 @@ from rota.domain.instant import MICROSECONDS
 from rota.domain.status import TERMINAL, Status
 from rota.ids import FIRST_ID, LAST_ID, first_at, is_id
 from rota.store.port import View
-from rota.store.reader import ExecutionRow
+from rota.store.reader import ExecutionRow, executions_of
 from rota.store.scan import UNBOUNDED, Budget, Found, Head, scan
 
 MOST_JOBS = 200
@@ -85,12 +85,6 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
         return all(getattr(self, name) == none for name, none in _CHANGING.items() if name not in names)
 
 
-class ListedRow(ExecutionRow, frozen=True):
-    """A row of a list. Columns that were not asked for are None."""
-
-    result: str | None = None
-
-
 class Where(msgspec.Struct, frozen=True, kw_only=True):
     """A position in a list: behind this id, in this direction. None is the start."""
 
@@ -139,14 +133,10 @@ def page_by_rank(
 
 def rows(
     view: View, namespace: str, ids: Sequence[str], *, arguments: bool, error: bool, headers: bool, result: bool
-) -> list[ListedRow]:
+) -> list[ExecutionRow]:
     """The rows of a page, in the order of `ids`."""
-    if not ids:
-        return []
-    about = {"with_arguments": arguments, "with_error": error, "with_headers": headers, "with_result": result}
-    bounds = {"lowest": min(ids), "highest": max(ids)}
-    found = view.records("executions_listed", ListedRow, namespace=namespace, ids=list(ids), **bounds, **about)
-    by_id = {row.id: row for row in found}
+    large = {"arguments": arguments, "error": error, "headers": headers, "result": result}
+    by_id = {row.id: row for row in executions_of(view, namespace, ids, **large)}
     return [by_id[id] for id in ids if id in by_id]
 
 

@@ -1,4 +1,4 @@
-"""Reads executions, attempts, dead letters, queues, workers and jobs."""
+"""Reads executions, attempts, dead letters, queues and workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEWEST = 10_000
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
-    """An execution and its state."""
+    """An execution and its state. Columns that were not asked for are None, and arguments `null`."""
 
     id: str
     namespace: str
@@ -66,6 +66,8 @@ class ExecutionRow(msgspec.Struct, frozen=True, array_like=True):
     event: str | None
     inputs: str | None
     """Of a step: the references to values of other steps among its arguments, as JSON."""
+    result: str | None
+    """As JSON; None until it has succeeded."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
@@ -176,19 +178,6 @@ class WorkerRow(msgspec.Struct, frozen=True, array_like=True):
     """The bytes that the process had in use at the last heartbeat."""
 
 
-class JobRow(msgspec.Struct, frozen=True, array_like=True):
-    """A registered job; the definition is JSON."""
-
-    app: str
-    name: str
-    definition: str
-    paused_at: int | None
-    paused_by: str | None
-    paused_note: str | None
-    id: str
-    version: int
-
-
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which executions to list, newest first. `error` is a part of the error's text and looks only at ended ones.
 
@@ -219,7 +208,7 @@ def unknown(id: str) -> UnknownExecution:
 
 
 def execution(view: View, namespace: str, id: str) -> ExecutionRow:
-    found = view.records("execution", ExecutionRow, namespace=namespace, ids=[known(id)])
+    found = executions_of(view, namespace, [known(id)])
     if not found:
         raise unknown(id)
     return found[0]
@@ -308,9 +297,29 @@ def unended(view: View, namespace: str, ids: Sequence[str]) -> list[str]:
     return [row[0] for row in rows if row[1] not in TERMINAL]
 
 
-def executions_of(view: View, namespace: str, ids: Sequence[str]) -> list[ExecutionRow]:
-    """Newest first."""
-    return view.records("execution", ExecutionRow, namespace=namespace, ids=list(ids))
+def ended(view: View, waited: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of the executions, each with its namespace, that have ended or are not there."""
+    ids = [id for _, id in waited]
+    rows = view.rows("unended_of", ids=ids, lowest=min(ids), highest=max(ids)) if ids else []
+    return set(waited) - {(str(row[0]), str(row[1])) for row in rows}
+
+
+def executions_of(
+    view: View,
+    namespace: str,
+    ids: Sequence[str],
+    *,
+    arguments: bool = True,
+    error: bool = True,
+    headers: bool = True,
+    result: bool = False,
+) -> list[ExecutionRow]:
+    """Newest first. Columns that may be large are read only if they are asked for."""
+    if not ids:
+        return []
+    asked = {"with_arguments": arguments, "with_error": error, "with_headers": headers, "with_result": result}
+    where = {"namespace": namespace, "ids": list(ids), "lowest": min(ids), "highest": max(ids)}
+    return view.records("executions", ExecutionRow, **where, **asked)
 
 
 def page_of_steps(
@@ -377,10 +386,6 @@ def waits(view: View, namespace: str, queue: str | None = None) -> list[WaitRow]
 def workers(view: View, namespace: str, since: int) -> list[WorkerRow]:
     """Live workers, and those that stopped at or after `since`."""
     return view.records("workers", WorkerRow, namespace=namespace, since=since)
-
-
-def jobs(view: View, namespace: str) -> list[JobRow]:
-    return view.records("jobs", JobRow, namespace=namespace)
 
 
 def apps_of_job(view: View, namespace: str, job: str) -> list[str]:

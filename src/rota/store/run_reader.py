@@ -1,4 +1,4 @@
-"""Reads runs of workflows, their steps, and the versions of workflows.
+"""Reads runs of workflows and their steps.
 
 A map may have 100,000 items: they are counted by the database, and never read one by one.
 """
@@ -57,6 +57,8 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
     """The id of the run that undoes it, if it is undoing or was undone."""
     undo_of: str | None
     """The run that this one undoes."""
+    base: int
+    """What is subtracted from the number of the version to show it: shown numbers count from 1 for each workflow."""
 
 
 class StepRow(msgspec.Struct, frozen=True, array_like=True):
@@ -110,30 +112,6 @@ class ItemEnds(msgspec.Struct, frozen=True):
     @property
     def last_item(self) -> int | None:
         return None if self.last < 0 else self.last % 2**20
-
-
-class WorkflowRow(msgspec.Struct, frozen=True, array_like=True):
-    """A workflow with its version in force, and how many of its runs are open."""
-
-    app: str
-    name: str
-    version: int
-    digest: str
-    definition: str
-    created_at: int
-    paused_at: int | None
-    paused_by: str | None
-    paused_note: str | None
-    open: int
-
-
-class VersionRow(msgspec.Struct, frozen=True, array_like=True):
-    """A version of a workflow."""
-
-    number: int
-    digest: str
-    definition: str
-    created_at: int
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -315,12 +293,3 @@ def place_in_run(view: View, namespace: str, id: str) -> tuple[str, int | None, 
 def ancestors(view: View, run: str) -> list[str]:
     """An open run and the open runs above it."""
     return [row[1] for row in view.rows("ancestors_of", ids=[run])]
-
-
-def workflows(view: View, namespace: str) -> list[WorkflowRow]:
-    return view.records("workflows", WorkflowRow, namespace=namespace)
-
-
-def versions(view: View, namespace: str, app: str, workflow: str) -> list[VersionRow]:
-    """The newest first."""
-    return view.records("versions_of_job", VersionRow, namespace=namespace, app=app, job=workflow)

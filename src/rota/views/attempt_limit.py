@@ -8,8 +8,8 @@ import msgspec
 
 from rota.domain import overrides
 from rota.domain.status import TERMINAL, Reason, Status
-from rota.store.execution_reader import ListedRow
 from rota.store.port import View
+from rota.store.reader import ExecutionRow
 
 
 class _Retry(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class _Definition(msgspec.Struct, frozen=True):
 _decode = msgspec.json.Decoder(_Definition).decode
 
 
-def attempt_limits(view: View, rows: Sequence[ListedRow]) -> Mapping[str, int]:
+def attempt_limits(view: View, rows: Sequence[ExecutionRow]) -> Mapping[str, int]:
     """The limits by id, without executions that no worker runs, such as an approval.
 
     An execution of code that has not ended follows the version in force. For an ended one, the limit is that of the
@@ -51,5 +51,5 @@ def _limit(definition: str, stored: str | None) -> int | None:
     return own["attempts"] if own else _decode(definition).retry.attempts
 
 
-def _is_used_up(row: ListedRow) -> bool:
+def _is_used_up(row: ExecutionRow) -> bool:
     return row.status is Status.FAILED and row.reason == Reason.RETRIES_EXHAUSTED

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from rota.domain import job as jobs
 from rota.domain.breaker import UNTIL_CLOSED, Circuit
 from rota.ops.breakers import circuits
-from rota.store import reader
+from rota.store import definition_reader
 from rota.store.port import View
 from rota.views.shape import Shape, shaped
 
@@ -44,7 +43,7 @@ def breakers(view: View, namespace: str) -> list[Breaker]:
 def known_breakers(view: View, namespace: str) -> list[Breaker]:
     """The same, and those that jobs rely on and that have seen none; by name."""
     seen = {one.name: one for one in circuits(view, namespace)}
-    declared = {name for row in reader.jobs(view, namespace) for name in jobs.decode(row.definition).needs.breakers}
+    declared = {name for row in definition_reader.all_jobs(view, namespace) for name in row.about.needs.breakers}
     return [_breaker(seen.get(name) or Circuit(name)) for name in sorted({*seen, *declared})]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from rota.clock import MACHINE
 from rota.domain.instant import moment
 from rota.domain.status import Status
-from rota.store import execution_reader, run_reader
+from rota.store import execution_reader, workflow_reader
 from rota.store.execution_reader import Criteria, Where
 from rota.store.port import View
 from rota.store.scan import LARGEST_PIECE, MOST_ROWS, MOST_S, Budget
@@ -87,7 +87,7 @@ def executions(view: View, namespace: str, wanted: Criteria, by: By | None) -> C
 
 def runs(view: View, namespace: str, wanted: Criteria, by: By | None) -> Counts:
     """Runs are the executions of workflows."""
-    known = [f"{row.app}/{row.name}" for row in run_reader.workflows(view, namespace)]
+    known = [f"{row.app}/{row.name}" for row in workflow_reader.workflows(view, namespace)]
     if wanted.job:
         given = set(wanted.job)
         known = [name for name in known if name in given or name.partition("/")[2] in given]

@@ -8,11 +8,11 @@ from datetime import datetime
 from rota.domain.instant import moment
 from rota.domain.status import Status
 from rota.ops.submission import Accepted, Header
-from rota.store import enqueue_reader
+from rota.store import reader
 from rota.store.port import View
-from rota.store.reader import ExecutionRow
+from rota.views.execution_members import members
 from rota.views.shape import Shape, shaped
-from rota.views.stored_json import decoded, error_text
+from rota.views.stored_json import decoded
 
 
 class Enqueued(Shape, frozen=True):
@@ -82,27 +82,6 @@ def of_new(accepted: Accepted, header: Header, job_id: str, base: int) -> Enqueu
 
 def of_known(view: View, namespace: str, accepted: Sequence[Accepted]) -> dict[str, Enqueued]:
     """Executions as they stand now, by id. One whose history was deleted is left out."""
-    rows = enqueue_reader.executions(view, namespace, [one.id for one in accepted])
+    rows = reader.executions_of(view, namespace, [one.id for one in accepted])
     created = {one.id: one.created for one in accepted}
-    return {row.id: _shown(row, created=created[row.id]) for row in rows}
-
-
-def _shown(row: ExecutionRow, *, created: bool) -> Enqueued:
-    attempts = row.attempts + (row.status is Status.RUNNING)
-    return shaped(
-        Enqueued,
-        row,
-        execution_id=row.id,
-        version=row.job_version,
-        reason=row.reason or None,
-        retry_count=max(0, attempts - 1),
-        error_message=error_text(decoded(row.error)),
-        worker_id=None if row.worker_id is None else str(row.worker_id),
-        run_at=row.run_at if row.due_at is None else row.due_at,
-        completed_at=row.finished_at,
-        tags=decoded(row.tags),
-        run_id=row.run,
-        step=None,
-        parent_id=row.parent,
-        created=created,
-    )
+    return {row.id: shaped(Enqueued, row, **members(Enqueued, row), step=None, created=created[row.id]) for row in rows}

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from rota.domain import overrides
-from rota.domain.blocker import Kind
 from rota.domain.errors import UsageError
 from rota.domain.event import decode_info
 from rota.domain.overrides import Overrides
@@ -22,11 +21,12 @@ from rota.views import lookup
 from rota.views.attempt import Attempt, attempts
 from rota.views.callback import CallbackState, callback_state
 from rota.views.execution_list import schedule_ids
+from rota.views.execution_members import members
 from rota.views.inputs import complete_arguments
 from rota.views.progress import Progress, percent, progress_detail
 from rota.views.shape import Page, Shape, page, seconds, shaped
 from rota.views.step import StepNames, StepPlace, step_names, step_place
-from rota.views.stored_json import decoded, error_text
+from rota.views.stored_json import decoded
 from rota.views.wait import WaitInfo, wait_info
 from rota.views.why import Why, why
 
@@ -162,7 +162,8 @@ def executions(view: View, namespace: str, wanted: Filter) -> Page[Execution]:
     """A page of executions, newest first."""
     found = rows(view, namespace, lookup.chosen(view, namespace, wanted))
     names = step_names(view, namespace, found.items)
-    return Page([shaped(Execution, row, **_members(row, names)) for row in found.items], found.has_more)
+    items = [shaped(Execution, row, **_members(Execution, row, names)) for row in found.items]
+    return Page(items, found.has_more)
 
 
 def rows(view: View, namespace: str, wanted: Filter) -> Page[ExecutionRow]:
@@ -201,18 +202,15 @@ def execution(view: View, namespace: str, id: str, most_attempts: int | None = N
     return shaped(
         ExecutionDetail,
         row,
-        **{**_members(row, step_names(view, namespace, [row])), "arguments": complete_arguments(view, row)},
-        result=last.result if last else None,
-        error=ended[-1].error if ended else None,
+        **_members(ExecutionDetail, row, step_names(view, namespace, [row]))
+        | {"arguments": complete_arguments(view, row), "result": last.result if last else None},
         progress=percent(told, row.status),
         progress_detail=told,
         why=why(view, namespace, id),
         schedule_id=schedule_ids(view, namespace, [row]).get((row.app, row.schedule)),
-        catch_up=bool(row.catch_up),
         late_by=None if row.tick is None or row.started_at is None else seconds(row.started_at - row.tick),
         upstream=decoded(row.upstream),
         event=_started_by(row.event),
-        headers=decoded(row.headers),
         timeout=own.timeout_s,
         retry=own.retry,
         step_of=place,
@@ -244,28 +242,5 @@ def _own_rules(stored: str | None) -> Overrides:
         return Overrides()
 
 
-def _members(row: ExecutionRow, names: StepNames) -> dict[str, Any]:
-    """The members that the row has under another name or in another form."""
-    # The row counts an attempt when it has ended.
-    attempts = row.attempts + (row.status is Status.RUNNING)
-    return {
-        "execution_id": row.id,
-        "version": row.job_version,
-        "reason": None if row.reason in ("", Kind.RUN) else row.reason,
-        "retry_count": max(0, attempts - 1),
-        "attempt_count": attempts,
-        "error_message": error_text(decoded(row.error)),
-        "worker_id": None if row.worker_id is None else str(row.worker_id),
-        "run_at": row.run_at if row.due_at is None else row.due_at,
-        "start_by": None if waits.is_wait(row.job) else row.deadline,
-        "completed_at": row.finished_at,
-        "cancel_requested_at": row.cancel_at,
-        "last_heartbeat": row.heartbeat_at if row.status is Status.RUNNING else None,
-        "tags": decoded(row.tags),
-        "actor": row.actor or None,
-        "parent_id": row.parent,
-        "run_id": row.run,
-        "step": names.get((row.run, row.step)),
-        "index": row.map_index,
-        "arguments": decoded(row.arguments),
-    }
+def _members(kind: type[Execution], row: ExecutionRow, names: StepNames) -> dict[str, Any]:
+    return members(kind, row) | {"step": names.get((row.run, row.step))}

@@ -9,19 +9,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rota.domain.blocker import Kind
 from rota.domain.instant import moment
 from rota.domain.status import PENDING, Status
-from rota.domain.workflow import wait as waits
 from rota.store import execution_reader, notes
-from rota.store.execution_reader import ListedRow
 from rota.store.port import View
 from rota.store.reader import ExecutionRow
 from rota.views.attempt_limit import attempt_limits
+from rota.views.execution_members import DERIVED
 from rota.views.progress import percent_of
 from rota.views.shape import Shape
 from rota.views.step import StepNames, step_names
-from rota.views.stored_json import decoded, error_text
 from rota.views.why import first_codes
 
 ScheduleIds = Mapping[tuple[str, str | None], str]
@@ -86,7 +83,7 @@ class ExecutionItem(Shape, frozen=True, kw_only=True):
 class _Looked(msgspec.Struct, frozen=True):
     """A row, and the other data that was read for it."""
 
-    row: ListedRow
+    row: ExecutionRow
     names: StepNames
     schedules: ScheduleIds
     codes: Mapping[str, str]
@@ -128,7 +125,7 @@ def items(view: View, namespace: str, ids: Sequence[str], members: Sequence[str]
     return _shown(view, namespace, _rows(view, namespace, ids, wanted), members)
 
 
-def _rows(view: View, namespace: str, ids: Sequence[str], wanted: Set[str]) -> list[ListedRow]:
+def _rows(view: View, namespace: str, ids: Sequence[str], wanted: Set[str]) -> list[ExecutionRow]:
     return execution_reader.rows(
         view,
         namespace,
@@ -140,7 +137,7 @@ def _rows(view: View, namespace: str, ids: Sequence[str], wanted: Set[str]) -> l
     )
 
 
-def _shown(view: View, namespace: str, rows: Sequence[ListedRow], members: Sequence[str]) -> list[ExecutionItem]:
+def _shown(view: View, namespace: str, rows: Sequence[ExecutionRow], members: Sequence[str]) -> list[ExecutionItem]:
     wanted = set(members)
     names = step_names(view, namespace, rows) if "step" in wanted else {}
     schedules = schedule_ids(view, namespace, rows) if "schedule_id" in wanted else {}
@@ -163,8 +160,9 @@ def schedule_ids(view: View, namespace: str, rows: Sequence[ExecutionRow]) -> Sc
 
 
 def _member(name: str, looked: _Looked) -> Any:
-    derived = _DERIVED.get(name)
-    value = getattr(looked.row, name) if derived is None else derived(looked)
+    if name in _LOOKED:
+        return _LOOKED[name](looked)
+    value = DERIVED[name](looked.row) if name in DERIVED else getattr(looked.row, name)
     return moment(value) if name in _TIMES and value is not None else value
 
 
@@ -172,41 +170,15 @@ _TIMES = {
     *("created_at", "run_at", "started_at", "completed_at", "start_by", "tick", "cancel_requested_at"),
     "last_heartbeat",
 }
-_DERIVED: dict[str, Callable[[_Looked], Any]] = {
-    "execution_id": lambda one: one.row.id,
-    "version": lambda one: one.row.job_version,
-    "reason": lambda one: None if one.row.reason in ("", Kind.RUN) else one.row.reason,
-    "retry_count": lambda one: max(0, _attempts(one) - 1),
-    "attempt_count": lambda one: _attempts(one),
-    "error_message": lambda one: error_text(decoded(one.row.error)),
-    "worker_id": lambda one: None if one.row.worker_id is None else str(one.row.worker_id),
-    "run_at": lambda one: one.row.run_at if one.row.due_at is None else one.row.due_at,
-    "start_by": lambda one: None if waits.is_wait(one.row.job) else one.row.deadline,
-    "completed_at": lambda one: one.row.finished_at,
-    "cancel_requested_at": lambda one: one.row.cancel_at,
-    "last_heartbeat": lambda one: one.row.heartbeat_at if one.row.status is Status.RUNNING else None,
-    "tags": lambda one: decoded(one.row.tags),
-    "actor": lambda one: one.row.actor or None,
-    "parent_id": lambda one: one.row.parent,
-    "run_id": lambda one: one.row.run,
+_LOOKED: dict[str, Callable[[_Looked], Any]] = {
     "step": lambda one: one.names.get((one.row.run, one.row.step)),
-    "index": lambda one: one.row.map_index,
-    "catch_up": lambda one: bool(one.row.catch_up),
     "schedule_id": lambda one: one.schedules.get((one.row.app, one.row.schedule)),
-    "headers": lambda one: decoded(one.row.headers),
-    "arguments": lambda one: decoded(one.row.arguments),
-    "result": lambda one: decoded(one.row.result),
-    "error": lambda one: decoded(one.row.error),
     "max_attempts": lambda one: one.limits.get(one.row.id),
     "progress": lambda one: percent_of(*_told(one), one.row.status),
     "why": lambda one: one.codes.get(one.row.id),
 }
+"""The members that need other data than the row."""
 
 
 def _told(one: _Looked) -> tuple[float | None, float | None]:
     return one.told.get(one.row.id, (None, None))
-
-
-def _attempts(one: _Looked) -> int:
-    """The row counts an attempt when it has ended."""
-    return one.row.attempts + (one.row.status is Status.RUNNING)

@@ -6,19 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-import msgspec
-
 from rota.domain import requirement, schedule_lint, tick_policy
 from rota.domain.instant import moment
 from rota.domain.schedule import decode as decode_spec
-from rota.domain.served import ALL_APPS
-from rota.store import definition_reader, reader
+from rota.store import definition_reader
 from rota.store.definition_reader import JobRow
 from rota.store.port import View
 from rota.views.shape import Shape
 
 TICKS = 10
-_names = msgspec.json.Decoder(list[str] | None).decode
 
 
 class Lane(Shape, frozen=True):
@@ -53,17 +49,8 @@ def forecast(view: View, namespace: str, row: JobRow) -> Forecast:
 
 def takers(view: View, namespace: str, row: JobRow) -> list[str]:
     """The live workers that would take executions of the job."""
-    about, wanted = row.about, row.runs or row.name
-    needed = requirement.written(about.needs)
-    found = []
-    for worker in reader.workers(view, namespace, view.now):
-        queues = _names(worker.queues)
-        is_live = worker.stopped_at is None and worker.state == "live" and worker.lease_until > view.now
-        serves = worker.app in (row.app, ALL_APPS) and (queues is None or about.queue in queues)
-        has_job = wanted in (_names(worker.jobs) or [])
-        if is_live and serves and has_job and requirement.fits(needed, worker.offers):
-            found.append(str(worker.id))
-    return found
+    found = definition_reader.takers(view, namespace, row.app, row.name, row.about.queue)
+    return [str(worker) for worker in found]
 
 
 def warnings(view: View, namespace: str, row: JobRow) -> list[str]:

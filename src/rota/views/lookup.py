@@ -9,7 +9,7 @@ import msgspec
 
 from rota import ids
 from rota.domain.errors import UnknownExecution, UnknownJob, UnknownSchedule, UsageError
-from rota.store import reader, run_reader, schedule_reader
+from rota.store import definition_reader, reader, run_reader, schedule_reader, workflow_reader
 from rota.store.port import View
 from rota.store.reader import Filter
 from rota.store.schedule_reader import ScheduleRow
@@ -52,7 +52,7 @@ def run_id(view: View, namespace: str, part: str) -> str:
     try:
         return execution_id(view, namespace, part)
     except UnknownExecution:
-        if any(row.name == part for row in run_reader.workflows(view, namespace)):
+        if any(row.name == part for row in workflow_reader.workflows(view, namespace)):
             raise UnknownExecution(
                 f"{part} is a workflow, not the id of a run: `rota runs --workflow {part}` lists its runs"
             ) from None
@@ -134,7 +134,7 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
     try:
         row = schedule(view, namespace, name, app)
     except UnknownSchedule:
-        apps = [app] if app else sorted({job.app for job in reader.jobs(view, namespace)})
+        apps = [app] if app else sorted({job.app for job in definition_reader.all_jobs(view, namespace)})
         found = [one for one in apps if schedule_reader.ticks(view, namespace, one, name, 0, FOREVER, 1)]
         if not found:
             raise
@@ -147,7 +147,7 @@ def ledger(view: View, namespace: str, name: str, app: str | None) -> tuple[Sche
 
 def _jobs_called(view: View, namespace: str, name: str, app: str | None, what: str = "job") -> list[tuple[str, str]]:
     """The jobs of that name, by app; else the one that `app.job` names."""
-    known = sorted((row.app, row.name) for row in reader.jobs(view, namespace) if app in (None, row.app))
+    known = [(row.app, row.name) for row in definition_reader.all_jobs(view, namespace) if app in (None, row.app)]
     found = [one for one in known if one[1] == name] or [one for one in known if ".".join(one) == name]
     if found:
         return found

@@ -19,7 +19,7 @@ from rota.domain.workflow.graph import Graph
 from rota.domain.workflow.letters import CANCELLED, FAILED, OPEN
 from rota.executors import kinds
 from rota.ops.runs.run import graph_of
-from rota.store import reader, run_reader
+from rota.store import reader, run_reader, workflow_reader
 from rota.store.port import View
 from rota.store.run_reader import RunFilter, RunPage, RunRow
 from rota.views.inputs import complete_arguments
@@ -162,7 +162,7 @@ def runs(view: View, namespace: str, wanted: RunFilter) -> Page[RunSummary]:
     if wanted.parent is not None and wanted.status not in run_reader.OPEN:
         found = _sub_runs(view, namespace, one_more, wanted.parent)
     else:
-        known = [row.name for row in run_reader.workflows(view, namespace)]
+        known = [row.name for row in workflow_reader.workflows(view, namespace)]
         found = run_reader.page_of_runs(
             view, namespace, one_more, known if wanted.workflow is None else [wanted.workflow]
         )
@@ -283,6 +283,7 @@ def _members(view: View, row: RunRow, asked: Questions) -> dict[str, Any]:
     return {
         "run_id": row.id,
         "workflow": row.job,
+        "version": row.version - row.base,
         "reason": None if row.reason in ("", Kind.RUN) else row.reason,
         "paused": paused(row),
         "scheduled_for": row.run_at if row.tick is None else row.tick,

@@ -9,7 +9,7 @@ from rota.domain import clock_changes, schedule_lint, tick_policy
 from rota.domain.clock_changes import YEAR_S, ScheduleWarning
 from rota.domain.instant import MICROSECONDS, moment
 from rota.domain.trigger import After, Cron
-from rota.store import job_lookup, schedule_reader
+from rota.store import definition_reader, schedule_reader
 from rota.store.port import View
 from rota.store.schedule_reader import ScheduleRow
 from rota.views import schedule as schedules
@@ -86,7 +86,7 @@ def preview(view: View, row: ScheduleRow, definition: dict[str, Any], holidays: 
 
 def reception(view: View, namespace: str, app: str, job: str, queue: str) -> Reception:
     """Which workers would take an execution of this job."""
-    workers = job_lookup.takers(view, namespace, app, job, queue)
+    workers = definition_reader.takers(view, namespace, app, job, queue)
     reason = None if workers else f"no live worker of app {app} runs {job} and serves queue {queue}"
     lane = Lane(app=app, job=job, queue=queue)
     return Reception(lane=lane, workers=[str(worker) for worker in workers], reason=reason)

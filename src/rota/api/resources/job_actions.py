@@ -30,7 +30,6 @@ from rota.ops.job_definitions import Deleted, JobToStore, Written
 from rota.ops.submission import Accepted
 from rota.store import definition_reader as reader
 from rota.store.definition_reader import JobRow
-from rota.store.job_lookup import FoundJob
 from rota.store.port import Tx
 from rota.views import execution as executions
 from rota.views import job_detail, job_forecast
@@ -103,7 +102,7 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
     if row.deleted_at is not None:
         raise Deleted(f"the job {row.name} ({row.id}) was deleted, so it cannot be triggered")
     ingest = call.services.part(Ingest)
-    job = target(call.namespace, FoundJob(row.id, row.app, row.name, row.definition, row.source, row.base))
+    job = target(call.namespace, row)
     request = request_of(call, call.raw_body)
     order = await ingest.order(call, body or EnqueueOptions(), job, request=request)
     if not call.is_dry_run:

@@ -25,7 +25,6 @@ from rota.api.schedule_body import (
     problems_of_options,
     spec_of,
 )
-from rota.domain import job as jobs
 from rota.domain.access import Scope
 from rota.domain.actor import Actor
 from rota.domain.callback import is_reserved
@@ -34,8 +33,8 @@ from rota.domain.status import Status
 from rota.ops import define, enqueue, job_definitions
 from rota.ops import schedule as ops
 from rota.ops.submission import Header, Item
-from rota.store import job_lookup, reader, schedule_reader
-from rota.store.job_lookup import FoundJob
+from rota.store import definition_reader, reader, schedule_reader
+from rota.store.definition_reader import JobRow
 from rota.store.port import Tx, View
 from rota.store.schedule_reader import ScheduleFilter, ScheduleRow
 from rota.views import schedule as views
@@ -270,7 +269,7 @@ def _create(tx: Tx, namespace: str, body: NewSchedule, most_bytes: int, actor: A
     if known is not None:
         words = f"app {job.app} has a schedule {name!r}: choose another name, or change that one with PATCH"
         raise Problem("name_taken", words, existing={"scheduleId": str(known.id), "app": job.app})
-    spec = spec_of(body, job.app, jobs.decode(job.definition), most_bytes)
+    spec = spec_of(body, job.app, job.about, most_bytes)
     _put(tx, namespace, job.app, name, spec, actor)
     made = schedule_reader.schedule_called(tx, namespace, job.app, name)
     assert made is not None, "it was made in this transaction"
@@ -288,7 +287,7 @@ def _change(
     _refuse_code(row)
     wanted = patched(current(row.name, row.app, row.spec), patch)
     job = _job(tx, row.namespace, wanted.job, row.app)
-    _put(tx, row.namespace, row.app, row.name, spec_of(wanted, row.app, jobs.decode(job.definition), most_bytes), actor)
+    _put(tx, row.namespace, row.app, row.name, spec_of(wanted, row.app, job.about, most_bytes), actor)
     return _again(tx, row)
 
 
@@ -345,8 +344,8 @@ def _refuse_code(row: ScheduleRow) -> None:
         raise Problem("defined_in_code", words)
 
 
-def _job(tx: Tx, namespace: str, thing: str, app: str | None) -> FoundJob:
-    found = [one for one in job_lookup.jobs_called(tx, namespace, thing, app) if not is_reserved(one.app)]
+def _job(tx: Tx, namespace: str, thing: str, app: str | None) -> JobRow:
+    found = [one for one in definition_reader.called(tx, namespace, thing, app) if not is_reserved(one.app)]
     if not found:
         words = f"there is no job {thing[:128]!r}" + (f" in app {app[:128]!r}" if app else "")
         raise bad_member("/job", words, "unknown_job")

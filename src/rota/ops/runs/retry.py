@@ -49,6 +49,9 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
     letters: str
     stopping: str | None
     undo: str | None
+    base: int
+    """What is subtracted from its version to show it: shown numbers count from 1 for each workflow."""
+    latest_base: int
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -133,12 +136,13 @@ def _ended(tx: Tx, namespace: str, id: str) -> Ended:
 def _with_version(ended: Ended, request: Request) -> Request:
     if request.version is None:
         return request
-    if request.version not in (ended.version, ended.latest):
+    own, latest = ended.version - ended.base, ended.latest - ended.latest_base
+    if request.version not in (own, latest):
         raise UsageError(
-            f"a retry is of version {ended.version}, which the run is of, or of version {ended.latest}, which is in "
-            f"force, not of {request.version}"
+            f"a retry is of version {own}, which the run is of, or of version {latest}, which is in force, not of "
+            f"{request.version}"
         )
-    return msgspec.structs.replace(request, latest=request.version != ended.version)
+    return msgspec.structs.replace(request, latest=request.version != own)
 
 
 def _version(ended: Ended, number: int, digest: str) -> _Version:

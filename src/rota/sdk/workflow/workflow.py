@@ -201,9 +201,8 @@ class Workflow(Stepped[P, T]):
                 raise DefinitionError(f"a run has no {name}= of its own: give @app.workflow(timeout=…), or its jobs")
         if self._version is None:
             return self._job
-        data = self._job._client.workflow_version(self.name, self._version).graph
-        graph = graphs.decode(msgspec.json.encode(data))
-        return self._job._of_version(self._version, partial(run_arguments.encode, graph))
+        number, graph = self._job._client.workflow_version(self.name, self._version)
+        return self._job._of_version(number, partial(run_arguments.encode, graph))
 
     async def _ato_start(self) -> Job[P, T, Any]:
         return self._to_start() if self._version is None else await asyncio.to_thread(self._to_start)

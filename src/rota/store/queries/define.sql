@@ -130,11 +130,6 @@ WHERE namespace = :namespace AND app = :app AND name = :job AND pause_after IS N
 -- name: set_failures
 UPDATE job SET failures = :failures WHERE namespace = :namespace AND app = :app AND name = :job
 
--- name: jobs
-SELECT j.app, j.name, v.definition, j.paused_at, j.paused_by, j.paused_note, j.id, j.version FROM job j
-JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
-WHERE j.namespace = :namespace ORDER BY j.app, j.name
-
 -- name: pause_queue
 UPDATE queue SET paused_at = :now, paused_by = :actor, paused_note = :note, revision = revision + 1
 WHERE namespace = :namespace AND name = :queue AND paused_at IS NULL

@@ -63,6 +63,13 @@ WHERE d.namespace = :namespace AND (:is_first OR (d.name, d.app, d.id) < (:name,
   AND substr(d.name, 1, length(:prefix)) = :prefix
 ORDER BY d.name DESC, d.app DESC, d.id DESC LIMIT :most
 
+-- name: takers
+-- The live workers that can run a job, with what they offer and the queues that they serve.
+SELECT w.id, w.offers, w.queues, j.requirements FROM job j
+CROSS JOIN worker w ON SERVES(w, j.namespace) AND (w.app = j.app OR w.app = '*') AND LIVE(w)
+    AND RUNS(w, j.name, j.requirements, j.runs)
+WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job
+
 -- name: newest_of_job
 SELECT x.id FROM execution x
 WHERE x.namespace = :namespace AND x.job = :job AND x.id >= :lowest AND x.app = :app AND x.job_version > :base

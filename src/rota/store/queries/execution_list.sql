@@ -176,23 +176,6 @@ SELECT f.id FROM finished f WHERE f.id AMONG(:ids, uuid) AND WITHIN(f.id) AND f.
 -- One row if another namespace may have executions.
 SELECT 1 FROM lane WHERE namespace <> :namespace LIMIT 1
 
--- name: executions_listed
--- Large columns are read only if they are asked for.
-SELECT s.id, s.namespace, s.app, s.job, s.job_version, s.queue, s.priority, s.actor,
-       CASE WHEN :with_arguments THEN s.arguments ELSE 'null' END AS arguments, s.key, s.created_at,
-       s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
-       s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
-       CASE WHEN :with_error THEN (
-           SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) END AS error,
-       j.id AS job_id, s.schedule, s.tick, s.catch_up, CASE WHEN :with_headers THEN s.headers END AS headers,
-       NULL AS overrides, s.run, s.step, s.map_index, NULL AS upstream, NULL AS event, NULL AS inputs,
-       CASE WHEN :with_result THEN (
-           SELECT f.result FROM finished f WHERE f.id = s.id AND f.final = 1) END AS result
-FROM state s LEFT JOIN worker w ON w.id = s.worker
-LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
-WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace
-ORDER BY s.id DESC
-
 -- name: counted_of_jobs
 -- How many executions each of these jobs has, counted up to a bound, and the newest one.
 SELECT h.head, (SELECT count(*) FROM (

@@ -1,22 +1,22 @@
--- name: execution
--- A job that uses the name of a deleted one has higher version numbers; the displayed numbers count from 1 for each
--- job.
-SELECT s.id, s.namespace, s.app, s.job,
-       s.job_version - CASE WHEN s.job_version > j.base THEN j.base ELSE coalesce((
-           SELECT d.base FROM deleted_job d
-           WHERE d.namespace = s.namespace AND d.name = s.job AND d.app = s.app
-             AND s.job_version > d.base AND s.job_version <= d.last), 0) END AS job_version, s.queue, s.priority, s.actor, s.arguments, s.key, s.created_at,
-       s.run_at, s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
+-- name: executions
+-- Columns that may be large are read only if they are asked for. A job that has the name of a deleted one continues its
+-- version numbers: the job of an execution is the one with its version, and the shown numbers count from 1 for each job.
+SELECT s.id, s.namespace, s.app, s.job, s.job_version - coalesce(j.base, d.base, 0) AS job_version, s.queue, s.priority,
+       s.actor, CASE WHEN :with_arguments THEN s.arguments ELSE 'null' END AS arguments, s.key, s.created_at, s.run_at,
+       s.deadline, s.parent, s.replay_of, s.tags, s.status, s.reason, s.fence, s.attempts, s.crashes, s.due_at,
        s.started_at, s.finished_at, s.cancel_at, w.name AS worker, w.id AS worker_id, w.heartbeat_at,
-       (SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) AS error,
-       CASE WHEN s.job_version > j.base THEN j.id ELSE (
-           SELECT d.id FROM deleted_job d
-           WHERE d.namespace = s.namespace AND d.name = s.job AND d.app = s.app
-             AND s.job_version > d.base AND s.job_version <= d.last) END AS job_id, s.schedule, s.tick, s.catch_up, s.headers, s.overrides, s.run, s.step, s.map_index, s.upstream,
-       s.event, s.inputs
+       CASE WHEN :with_error THEN (
+           SELECT f.error FROM finished f WHERE f.id = s.id ORDER BY f.fence DESC LIMIT 1) END AS error,
+       coalesce(j.id, d.id) AS job_id, s.schedule, s.tick, s.catch_up,
+       CASE WHEN :with_headers THEN s.headers END AS headers, s.overrides, s.run, s.step, s.map_index, s.upstream,
+       s.event, CASE WHEN :with_arguments THEN s.inputs END AS inputs,
+       CASE WHEN :with_result THEN (
+           SELECT f.result FROM finished f WHERE f.id = s.id AND f.final = 1) END AS result
 FROM state s LEFT JOIN worker w ON w.id = s.worker
-LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job
-WHERE s.id AMONG(:ids, uuid) AND s.namespace = :namespace
+LEFT JOIN job j ON j.namespace = s.namespace AND j.app = s.app AND j.name = s.job AND j.base < s.job_version
+LEFT JOIN deleted_job d ON d.namespace = s.namespace AND d.name = s.job AND d.app = s.app
+    AND d.base < s.job_version AND d.last >= s.job_version
+WHERE s.id AMONG(:ids, uuid) AND WITHIN(s.id) AND CAST(s.namespace AS text) = :namespace
 ORDER BY s.id DESC
 
 -- name: attempts

@@ -238,12 +238,15 @@ LEFT JOIN run n ON n.id = s.execution
 
 -- name: ended_run
 SELECT o.id, x.namespace, x.app, x.job, x.queue, x.priority, x.arguments, x.tags, x.headers, o.parent, o.version,
-       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters, o.stopping, o.undo
+       v.digest, j.version AS latest, l.digest AS latest_digest, o.pinned, o.letters, o.stopping, o.undo,
+       coalesce(d.base, j.base) AS base, j.base AS latest_base
 FROM run_ended o
 CROSS JOIN execution x ON x.id = o.id
 CROSS JOIN job j ON j.namespace = x.namespace AND j.app = x.app AND j.name = x.job
 CROSS JOIN job_version v ON v.namespace = x.namespace AND v.app = x.app AND v.job = x.job AND v.number = o.version
 CROSS JOIN job_version l ON l.namespace = x.namespace AND l.app = x.app AND l.job = x.job AND l.number = j.version
+LEFT JOIN deleted_job d ON d.namespace = x.namespace AND d.name = x.job AND d.app = x.app
+    AND d.base < o.version AND d.last >= o.version
 WHERE o.id = :id AND x.namespace = :namespace
 
 -- name: lock_kept

@@ -4,10 +4,13 @@ SELECT t.id, t.namespace, t.app, t.job, coalesce(n.version, o.version, t.job_ver
        t.run AS parent, t.step AS parent_step, t.map_index AS parent_item, t.replay_of,
        coalesce(n.letters, o.letters, '') AS letters, n.stopping, n.deadline, n.paused_at, n.paused_by, n.paused_note,
        (SELECT f.error FROM finished f WHERE f.id = t.id AND f.final = 1) AS error,
-       coalesce(n.undo, o.undo) AS undo, coalesce(n.undo_of, o.undo_of) AS undo_of
+       coalesce(n.undo, o.undo) AS undo, coalesce(n.undo_of, o.undo_of) AS undo_of, coalesce(j.base, d.base, 0) AS base
 FROM state t LEFT JOIN run n ON n.id = t.id LEFT JOIN run_ended o ON o.id = t.id
 LEFT JOIN job_version v ON v.namespace = t.namespace AND v.app = t.app AND v.job = t.job
     AND v.number = coalesce(n.version, o.version, t.job_version)
+LEFT JOIN job j ON j.namespace = t.namespace AND j.app = t.app AND j.name = t.job AND j.base < v.number
+LEFT JOIN deleted_job d ON d.namespace = t.namespace AND d.name = t.job AND d.app = t.app
+    AND d.base < v.number AND d.last >= v.number
 WHERE t.id AMONG(:ids, uuid) AND t.namespace = :namespace
 ORDER BY t.id DESC
 
@@ -107,17 +110,3 @@ GROUP BY number
 
 -- name: place_in_run
 SELECT x.run, x.step, x.map_index FROM execution x WHERE x.id = :id AND x.namespace = :namespace AND x.run IS NOT NULL
-
--- name: workflows
-SELECT j.app, j.name, j.version, v.digest, v.definition, v.created_at, j.paused_at, j.paused_by, j.paused_note,
-       coalesce(r.count, 0) AS open
-FROM job j
-CROSS JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
-LEFT JOIN (SELECT app, job, count(*) AS count FROM run WHERE namespace = :namespace GROUP BY app, job) r
-    ON r.app = j.app AND r.job = j.name
-WHERE j.namespace = :namespace AND FOUND(v.definition, '"kind":"workflow"') > 0
-ORDER BY j.app, j.name
-
--- name: versions_of_job
-SELECT number, digest, definition, created_at FROM job_version
-WHERE namespace = :namespace AND app = :app AND job = :job ORDER BY number DESC
