@@ -173,8 +173,8 @@ def jobs(
     name, app, id = position or ("", "", ids.FIRST_ID)
     where = {"namespace": namespace, "is_first": position is None, "name": name, "app": app, "prefix": prefix}
     if is_deleted:
-        return view.records("deleted_before" if is_down else "deleted_after", JobRow, id=id, most=most, **where)
-    return view.records("jobs_before" if is_down else "jobs_after", JobRow, most=most, **where)
+        return view.records("deleted_listed" if is_down else "deleted_listed_asc", JobRow, id=id, most=most, **where)
+    return view.records("jobs_listed" if is_down else "jobs_listed_asc", JobRow, most=most, **where)
 
 
 def newest(view: View, namespace: str, row: JobRow, most: int = NEWEST) -> list[str]:
@@ -208,7 +208,7 @@ def versions(
     """The versions of a job between two internal numbers, both excluded."""
     end = high if row.last is None else min(high, row.last + 1)
     where = {"namespace": namespace, "app": row.app, "job": row.name, "low": max(low, row.base), "high": end}
-    return view.records("versions_up" if is_up else "versions_down", VersionRow, most=most, **where)
+    return view.records("versions_listed_asc" if is_up else "versions_listed", VersionRow, most=most, **where)
 
 
 def template(view: View, namespace: str, name: str) -> TemplateRow | None:
@@ -219,4 +219,4 @@ def template(view: View, namespace: str, name: str) -> TemplateRow | None:
 def templates(view: View, namespace: str, name: str | None, most: int, *, is_down: bool = False) -> list[TemplateRow]:
     """By name, behind a name."""
     where = {"namespace": namespace, "is_first": name is None, "name": name or "", "most": most}
-    return view.records("templates_before" if is_down else "templates_after", TemplateRow, **where)
+    return view.records("templates_listed" if is_down else "templates_listed_asc", TemplateRow, **where)
