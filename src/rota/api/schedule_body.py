@@ -83,13 +83,13 @@ def spec_of(wanted: ScheduleOptions, app: str, job: Definition, most_bytes: int)
     return found
 
 
-def check_cron(text: str | msgspec.UnsetType | None, pointer: str = "/cron") -> None:
+def check_cron(text: str | msgspec.UnsetType | None) -> None:
     """Refuses a malformed expression. Before the transaction: expressions of hostile callers must not cost one."""
     try:
         if isinstance(text, str):
             cron.parse(text)
     except DefinitionError as error:
-        raise _problem("bad_cron", str(error), pointer) from None
+        raise _problem("bad_cron", str(error), "/cron") from None
 
 
 @contextmanager

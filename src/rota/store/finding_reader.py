@@ -50,6 +50,7 @@ LATELY, LEFT_OUT = HOUR, 6 * HOUR
 OVERDUE = 60 * MICROSECONDS
 STOPPED = 6 * HOUR
 USUAL_HOURS = 7 * 24
+USUAL_WEEKS = 4
 LAST_RUNS, LOOKS = 30, 100
 MOST_BROKEN = 10
 """The ends of the version in force are read for at most this many jobs."""
@@ -136,10 +137,10 @@ def read(view: View, namespace: str) -> Read:
     return Read(facts, totals, others, settings, waits, _peaks(rows, counts))
 
 
-def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:
+def usual_hour(view: View, namespace: str) -> list[tuple[int, int, int]]:
     """Successes, failures and other ends in the same hour of the last weeks, as far as there were any."""
     hour, week = view.now - view.now % HOUR, 7 * 24 * HOUR
-    hours = [hour - number * week for number in range(1, weeks + 1)]
+    hours = [hour - number * week for number in range(1, USUAL_WEEKS + 1)]
     return [tuple(row[1:]) for row in view.rows("ended_in_hours", namespace=namespace, hours=hours)]
 
 
