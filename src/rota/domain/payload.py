@@ -29,6 +29,8 @@ MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
 MOST_LINE = 200
 """Of a line of source."""
+MOST_NOTE = 500
+"""Of the note of a pause."""
 _ROOM_FOR_NOTE = 60
 _LARGE_EXPONENT = re.compile(r"[eE][+-]?0*[1-9][0-9]{2}")
 

@@ -15,6 +15,8 @@ from rota.domain.job import Definition
 from rota.domain.status import Status
 from rota.store.port import View
 
+LAST_VERSION = 2**62
+"""Behind every version of a job."""
 NEWEST = 20
 """How many executions decide the status of a job."""
 CLOCK_SKEW = 24 * 3600 * MICROSECONDS
