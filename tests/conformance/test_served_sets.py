@@ -11,7 +11,7 @@ from rota.domain.outcome import Failed
 from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.served import Served
-from rota.ops import breakers, claim, enqueue, finish, job_pauses, upkeep
+from rota.ops import claim, enqueue, finish, job_pauses, upkeep
 from rota.ops.finish import Finished
 from rota.store import load_reader, reader
 from tests.support.world import ERROR, LEASE_S, World
@@ -77,8 +77,8 @@ def test_failures_in_one_report_count_for_their_own_namespaces(world: World, wor
     claims = world.store.transact(claim.claim, worker, BOTH, 10).claims
     reports = [Finished(one.id, one.fence, Failed(ERROR), breakers=policy) for one in claims]
     world.store.transact(finish.finish, reports)
-    assert list(world.store.read(breakers.open_circuits, "north")) == []
-    assert list(world.store.read(breakers.open_circuits, "south")) == ["mail"]
+    assert list(world.store.read(load_reader.open_circuits, "north")) == []
+    assert list(world.store.read(load_reader.open_circuits, "south")) == ["mail"]
 
 
 def test_affinity_is_remembered_for_each_namespace(world: World, worker: int) -> None:

@@ -12,7 +12,7 @@ import rota
 import rota.workflow
 from rota import config
 from rota.domain.errors import RotaError
-from rota.domain.status import ALLOWED, TERMINAL, Reason, Status
+from rota.domain.status import TERMINAL, Reason, Status
 from rota.executors.http.request import Request
 from rota.executors.process.command import Command
 from rota.sdk.declaration import FunctionOptions
@@ -22,6 +22,7 @@ from rota.sdk.workflow.declaring import WorkflowOptions
 from rota.views import state_marks
 from rota.views.shape import Shape
 from tests.docs.pages import REPOSITORY, anchors, blocks, links, pages, table
+from tests.support.moves import ALLOWED
 
 STATES = "docs/state-machine.md"
 

@@ -22,8 +22,9 @@ from rota.domain.outcome import (
     Succeeded,
     TimedOut,
 )
-from rota.domain.status import ALLOWED, PENDING, TERMINAL, Reason, Status, may_move
+from rota.domain.status import PENDING, TERMINAL, Reason, Status
 from tests.domain.strategies import ERROR, NOW, delays_s, held_rows, jitters, outcomes, policies, rules
+from tests.support.moves import ALLOWED, may_move
 
 
 def held(attempts: int = 0, crashes: int = 0, **more: object) -> Held:

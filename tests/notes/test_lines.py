@@ -101,7 +101,6 @@ def test_an_execution_of_another_namespace_has_no_lines(world: World) -> None:
     for namespace, id in (("other", attempt.id), (NAMESPACE, world.ids.new()), (NAMESPACE, "no id")):
         assert world.store.read(notes.lines, namespace, id) == []
         assert world.store.read(notes.before_last, namespace, id, 1) == (0, 0)
-        assert world.store.read(notes.usages, namespace, id) == {}
 
 
 def test_many_lines_are_written_at_once(world: World) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from rota.domain.status import ALLOWED, Reason, Status
+from rota.domain.status import Reason, Status
 from tests.simulation.faults import Fault
 from tests.simulation.history import History
 from tests.simulation.ledger import moves
+from tests.support.moves import ALLOWED
 
 Move = tuple[Status | None, Status]
 

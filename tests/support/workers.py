@@ -85,8 +85,8 @@ class Site:
 
     def usage(self, x: Handle[Any]) -> list[Usage]:
         """What each attempt cost that had a process of its own."""
-        found = registry_of(self.app).connection.store().read(notes.usages, "default", x.id)
-        return [usage.decode(found[fence]) for fence in sorted(found)]
+        found = registry_of(self.app).connection.store().read(reader.attempts, "default", x.id)
+        return [usage.decode(attempt.usage) for attempt in found if attempt.usage is not None]
 
     def executions(self, job: str) -> list[ExecutionRow]:
         return registry_of(self.app).connection.store().read(executions.rows, "default", reader.Filter(job=job)).items

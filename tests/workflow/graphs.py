@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.domain.workflow.advance import advance
-from rota.domain.workflow.graph import Graph, decode
+from rota.domain.workflow.graph import Graph, decode, to_data
 from rota.domain.workflow.letters import is_over, with_ends
 from tests.workflow.oracle import Data
 
@@ -34,6 +34,11 @@ def workflow(random: Random, **fields: Any) -> Data:
 
 def graph(data: Data) -> Graph:
     return decode(msgspec.json.encode(data))
+
+
+def content(graph: Graph) -> str:
+    """The graph as canonical JSON."""
+    return msgspec.json.encode(to_data(graph), order="sorted").decode()
 
 
 def endings(random: Random, data: Data) -> dict[str, str]:

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota import App, WorkflowError
-from rota.domain.workflow.graph import Graph, content, to_data
+from rota.domain.workflow.graph import Graph, to_data
 from rota.sdk.workflow.workflow import Workflow
+from tests.workflow.graphs import content
 from tests.workflow.test_build import ACCEPTED
 from tests.workflow.written import app_of, flow
 

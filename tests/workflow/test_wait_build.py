@@ -9,7 +9,8 @@ import pytest
 
 from rota import App, WorkflowError
 from rota.domain.workflow.difference import differences
-from rota.domain.workflow.graph import content, decode
+from rota.domain.workflow.graph import decode
+from tests.workflow.graphs import content
 from tests.workflow.written import app_of, built, flow, refused
 
 RELEASE = """

@@ -10,9 +10,6 @@ import msgspec
 
 from rota.api.problem import Problem
 
-MOST_UNSENT = 1_000
-"""Refused lines that are kept for a client that does not read; the stream ends after so many anyway."""
-
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
     """The first and the last line of a chunk; lines count from 1."""

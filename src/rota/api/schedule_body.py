@@ -85,13 +85,13 @@ def spec_of(wanted: ScheduleOptions, app: str, job: Definition, most_bytes: int)
     return found
 
 
-def check_cron(text: str | msgspec.UnsetType | None, pointer: str = "/cron") -> None:
+def check_cron(text: str | msgspec.UnsetType | None) -> None:
     """Refuses a malformed expression. Before the transaction: expressions of hostile callers must not cost one."""
     try:
         if isinstance(text, str):
             cron.parse(text)
     except DefinitionError as error:
-        raise bad_member(pointer, str(error), "bad_cron") from None
+        raise bad_member("/cron", str(error), "bad_cron") from None
 
 
 @contextmanager

@@ -15,8 +15,6 @@ from rota.sdk.workflow.from_file import definition_from_file
 from rota.store import workflow_reader
 from rota.store.port import View
 
-DEFAULT_APP = "default"
-
 
 def wanted(view: View, namespace: str, app: str, data: Mapping[str, Any], name: str | None = None) -> JobToStore:
     """The workflow that the data describes, or a problem that points into it. `name` is the one of the path."""

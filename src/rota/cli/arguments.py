@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rota.domain import job_parameters, payload
+from rota.domain import payload
 from rota.domain.errors import ArgumentsError
 
 
@@ -30,12 +30,6 @@ def parse(
     if not isinstance(value, dict):
         raise ArgumentsError('--args takes an object of arguments by name, such as {"to": "a@b.c"}')
     return value
-
-
-def encode(job: str, given: Mapping[str, Any], parameters: dict[str, dict[str, Any]], most_bytes: int) -> str:
-    """The arguments as they are stored."""
-    job_parameters.check(job, given, parameters)
-    return payload.encode(dict(given), f"{job}(): the arguments", most_bytes)
 
 
 def _from_words(words: Sequence[str], parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def queues(database: Database, as_json: bool) -> None:
 @with_database
 def pause(database: Database, name: str, note: str) -> None:
     """Stop workers from claiming from a queue; running executions continue."""
-    reason = payload.clean(note, 500)
+    reason = payload.clean(note, payload.MOST_NOTE)
     changed = database.transact(define.pause_queue, database.namespace, name, database.actor, reason)
     output.message(f"queue {name} {'is paused' if changed else 'was paused already'}")
 

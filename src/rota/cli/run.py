@@ -12,7 +12,7 @@ from rota.cli import layout, output, run_next, run_picture, text
 from rota.cli.arguments import parse
 from rota.cli.database import Database, with_database
 from rota.cli.failure import UNSUCCESSFUL
-from rota.cli.options import Group, all_of, drawing_option, json_option, note_option, object_option
+from rota.cli.options import Group, all_of, drawing_option, ids_argument, json_option, note_option, object_option
 from rota.cli.run_watch import watch_run
 from rota.domain import payload
 from rota.domain.errors import UsageError
@@ -45,7 +45,6 @@ _COLOURS = {
     "blocked": "#8c959f",
 }
 id_argument = click.argument("id")
-ids_argument = click.argument("ids", nargs=-1, required=True, metavar="ID…")
 
 
 @click.group(cls=Group)

@@ -29,6 +29,8 @@ MOST_MESSAGE = 8 * 1024
 MOST_TRACEBACK = 32 * 1024
 MOST_LINE = 200
 """Of a line of source."""
+MOST_NOTE = 500
+"""Of the note of a pause."""
 _ROOM_FOR_NOTE = 60
 _LARGE_EXPONENT = re.compile(r"[eE][+-]?0*[1-9][0-9]{2}")
 
@@ -99,13 +101,6 @@ def decode(text: str | bytes, what: str) -> Any:
     return value
 
 
-def canonical(text: str) -> str:
-    """JSON as PostgreSQL writes a `jsonb`: the same for the same value, in whatever order and form it was given."""
-    pieces: list[str] = []
-    _write(json.loads(text, parse_float=_Number, parse_int=_Number), pieces.append)
-    return "".join(pieces)
-
-
 def digest(text: str) -> str:
     """A hash of the canonical form, the same whether Python or the database made it.
 
@@ -113,8 +108,13 @@ def digest(text: str) -> str:
     by piece and never kept.
     """
     hashed = hashlib.sha256()
-    _write(json.loads(text, parse_float=_Number, parse_int=_Number), lambda piece: hashed.update(piece.encode()))
+    write_canonical(text, lambda piece: hashed.update(piece.encode()))
     return hashed.hexdigest()
+
+
+def write_canonical(text: str, add: Callable[[str], object]) -> None:
+    """JSON as PostgreSQL writes a `jsonb`: the same for the same value, in whatever order and form it was given."""
+    _write(json.loads(text, parse_float=_Number, parse_int=_Number), add)
 
 
 def clean(text: str, most: int = MOST_MESSAGE) -> str:

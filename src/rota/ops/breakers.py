@@ -21,10 +21,6 @@ def circuits(view: View, namespace: str) -> list[Circuit]:
     return view.records("breakers", Circuit, namespace=namespace)
 
 
-def open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
-    return {circuit.name: circuit for circuit in view.records("open_breakers", Circuit, namespace=namespace)}
-
-
 def count(tx: Tx, attempts: Sequence[Shown]) -> None:
     """Counts attempts in the order in which they ended.
 

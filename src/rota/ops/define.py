@@ -185,7 +185,7 @@ def resume_queue(tx: Tx, namespace: str, queue: str, actor: str) -> bool:
     changed = tx.changed("resume_queue", namespace=namespace, queue=queue) > 0
     if changed:
         audit(tx, namespace, actor, "queue.resume", queue)
-        lanes = tx.rows("lanes_of_queue", namespace=namespace, queue=queue)
+        lanes = tx.rows("lanes_in_queue", namespace=namespace, queue=queue)
         tx.tell(Ready.of((lane, FIRST_RANK) for (lane,) in lanes))
     return changed
 

@@ -21,7 +21,6 @@ from rota.store.hints import Due
 from rota.store.port import Tx
 
 CODE, RUN_TIME = "code", "run_time"
-MOST_NOTE = 500
 
 
 class Known(msgspec.Struct, frozen=True, array_like=True):
@@ -89,7 +88,7 @@ def pause(tx: Tx, namespace: str, app: str, name: str, actor: str, note: str = "
     found = known(tx, namespace, app, name)
     if found.paused_at is not None:
         return False
-    note = payload.clean(str(note), MOST_NOTE)
+    note = payload.clean(str(note), payload.MOST_NOTE)
     tx.run("pause_schedule", id=found.id, actor=actor, note=note, cursor=_close(tx, found))
     audit(tx, namespace, actor, "schedule.pause", f"{app}.{name}", after={"note": note})
     return True

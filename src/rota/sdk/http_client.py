@@ -19,6 +19,7 @@ from rota.domain.decoding import prepare
 from rota.domain.errors import ArgumentsError, Conflict, StoreMismatch, UnknownEvent, UnknownSchedule, UsageError
 from rota.domain.instant import instant, rfc3339
 from rota.domain.job import Definition, Queue
+from rota.domain.payload import MOST_NOTE
 from rota.domain.schedule import Spec
 from rota.domain.source import Source
 from rota.domain.status import TERMINAL, Status
@@ -47,7 +48,6 @@ MOST_ACTED_ON = 100
 """The answer to a request for at most this many is short enough to be kept for a repeated request."""
 LONGEST_WAIT_S = 50.0
 FOREVER = 2**62
-MOST_NOTE = 500
 _ENDING = "status,reason,result,error,app,job,attemptCount"
 _DEAD = "executionId,job,app,queue,reason,completedAt,errorMessage,error"
 

@@ -44,7 +44,7 @@ def action(view: View, namespace: str, id: str) -> ActionRow | None:
 
 def actions(view: View, namespace: str, after: str | None, most: int, *, is_ascending: bool) -> list[ActionRow]:
     position = after or (FIRST_ID if is_ascending else LAST_ID)
-    statement = "actions_up" if is_ascending else "actions_down"
+    statement = "actions_listed_asc" if is_ascending else "actions_listed"
     return view.records(statement, ActionRow, namespace=namespace, position=position, most=most)
 
 

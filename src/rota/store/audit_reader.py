@@ -39,6 +39,6 @@ class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 def entries(view: View, namespace: str, wanted: AuditFilter) -> list[AuditRow]:
     about = {name: getattr(wanted, name) for name in ("actor", "action", "subject", "since", "until")}
-    name = "audit_upwards" if wanted.is_ascending else "audit_downwards"
+    name = "audit_listed_asc" if wanted.is_ascending else "audit_listed"
     start = (0 if wanted.is_ascending else LAST) if wanted.position is None else wanted.position
     return view.records(name, AuditRow, namespace=namespace, position=start, most=wanted.limit, **about)

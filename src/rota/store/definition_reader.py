@@ -17,6 +17,8 @@ from rota.store.port import View
 
 MOST = 2**31 - 1
 """No bound."""
+LAST_VERSION = 2**62
+"""Behind every version of a job."""
 NEWEST = 20
 """How many executions decide the status of a job."""
 CLOCK_SKEW = 24 * 3600 * MICROSECONDS
@@ -183,8 +185,8 @@ def jobs(
     name, app, id = position or ("", "", ids.FIRST_ID)
     where = {"namespace": namespace, "is_first": position is None, "name": name, "app": app, "prefix": prefix}
     if is_deleted:
-        return view.records("deleted_before" if is_down else "deleted_after", JobRow, id=id, most=most, **where)
-    return view.records("jobs_before" if is_down else "jobs_after", JobRow, most=most, **where)
+        return view.records("deleted_listed" if is_down else "deleted_listed_asc", JobRow, id=id, most=most, **where)
+    return view.records("jobs_listed" if is_down else "jobs_listed_asc", JobRow, most=most, **where)
 
 
 def all_jobs(view: View, namespace: str) -> list[JobRow]:
@@ -223,7 +225,7 @@ def versions(
     """The versions of a job between two internal numbers, both excluded."""
     end = high if row.last is None else min(high, row.last + 1)
     where = {"namespace": namespace, "app": row.app, "job": row.name, "low": max(low, row.base), "high": end}
-    return view.records("versions_up" if is_up else "versions_down", VersionRow, most=most, **where)
+    return view.records("versions_listed_asc" if is_up else "versions_listed", VersionRow, most=most, **where)
 
 
 def takers(view: View, namespace: str, app: str, job: str, queue: str) -> list[int]:
@@ -244,4 +246,4 @@ def template(view: View, namespace: str, name: str) -> TemplateRow | None:
 def templates(view: View, namespace: str, name: str | None, most: int, *, is_down: bool = False) -> list[TemplateRow]:
     """By name, behind a name."""
     where = {"namespace": namespace, "is_first": name is None, "name": name or "", "most": most}
-    return view.records("templates_before" if is_down else "templates_after", TemplateRow, **where)
+    return view.records("templates_listed" if is_down else "templates_listed_asc", TemplateRow, **where)

@@ -90,7 +90,7 @@ def letters(view: View, namespace: str, fingerprint: str, most: int) -> list[Let
 
 
 def first_letter(view: View, namespace: str, fingerprint: str) -> Letter | None:
-    found = view.records("first_letter_of_error", Letter, namespace=namespace, fingerprint=fingerprint)
+    found = view.records("letters_of_error_asc", Letter, namespace=namespace, fingerprint=fingerprint, most=1)
     return found[0] if found else None
 
 

@@ -36,7 +36,7 @@ from rota.domain.workflow.wait import Approve
 from rota.ids import first_at
 from rota.store import error_reader, reader
 from rota.store.error_reader import ErrorGroup
-from rota.store.load_reader import LaneRow, may_start
+from rota.store.load_reader import LaneRow, may_start, open_circuits
 from rota.store.port import Row, View
 from rota.store.reader import WaitRow
 
@@ -50,6 +50,7 @@ LATELY, LEFT_OUT = HOUR, 6 * HOUR
 OVERDUE = 60 * MICROSECONDS
 STOPPED = 6 * HOUR
 USUAL_HOURS = 7 * 24
+USUAL_WEEKS = 4
 LAST_RUNS, LOOKS = 30, 100
 MOST_BROKEN = 10
 """The ends of the version in force are read for at most this many jobs."""
@@ -97,7 +98,7 @@ class Read(msgspec.Struct, frozen=True):
 def read(view: View, namespace: str) -> Read:
     now = view.now
     rows = view.records("lanes_in_use", LaneRow, namespace=namespace, most=MOST_READY)
-    circuits = view.records("open_breakers", Circuit, namespace=namespace)
+    circuits = open_circuits(view, namespace)
     counts = _counts(view, namespace, now)
     queues = view.rows("queue_states", namespace=namespace)
     pauses = view.records("job_pauses", JobPause, namespace=namespace, most=reader.MOST_WAITING, jobs=MOST_ROWS)
@@ -126,7 +127,7 @@ def read(view: View, namespace: str) -> Read:
         overdue=_overdue(view, namespace, now),
         running=_running(view, namespace, now),
         workers=workers,
-        circuits=circuits,
+        circuits=list(circuits.values()),
         paused_runs=view.records("runs_paused", RunState, namespace=namespace, most=MOST_ROWS),
         approvals=_approvals(view, namespace),
     )
@@ -136,10 +137,10 @@ def read(view: View, namespace: str) -> Read:
     return Read(facts, totals, others, settings, waits, _peaks(rows, counts))
 
 
-def usual_hour(view: View, namespace: str, weeks: int = 4) -> list[tuple[int, int, int]]:
+def usual_hour(view: View, namespace: str) -> list[tuple[int, int, int]]:
     """Successes, failures and other ends in the same hour of the last weeks, as far as there were any."""
     hour, week = view.now - view.now % HOUR, 7 * 24 * HOUR
-    hours = [hour - number * week for number in range(1, weeks + 1)]
+    hours = [hour - number * week for number in range(1, USUAL_WEEKS + 1)]
     return [tuple(row[1:]) for row in view.rows("ended_in_hours", namespace=namespace, hours=hours)]
 
 
@@ -161,10 +162,9 @@ def _counts(view: View, namespace: str, now: int) -> dict[int, _Counts]:
 
 
 def _lanes(
-    view: View, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], circuits: Sequence[Circuit], now: int
+    view: View, rows: Sequence[LaneRow], counts: Mapping[int, _Counts], circuits: Mapping[str, Circuit], now: int
 ) -> list[Lane]:
     running = {lane: count for lane, count, _ in view.rows("running_in_lanes")}
-    by_name = {circuit.name: circuit for circuit in circuits}
     passed_s = (RATE_MINUTES - 1) * 60 + max(1, now % MINUTE // MICROSECONDS)
     return [
         Lane(
@@ -174,7 +174,7 @@ def _lanes(
             requirements=row.requirements,
             runs=row.runs,
             is_paused=bool(row.paused),
-            may_start=may_start(row.requirements, by_name, now),
+            may_start=may_start(row.requirements, circuits, now),
             ready=row.ready,
             oldest_at=row.oldest_at,
             running=running.get(row.id, 0),

@@ -47,13 +47,13 @@ def needs_of_ready(view: View, served: Served) -> list[str]:
     """The requirements of ready executions that may start now."""
     found = view.rows("needs_of_ready", jobs=served.jobs, **served.where())
     relying = {namespace for namespace, needs in found if requirement.breakers(needs)}
-    circuits = {namespace: _open_circuits(view, namespace) for namespace in relying}
+    circuits = {namespace: open_circuits(view, namespace) for namespace in relying}
     return [needs for namespace, needs in found if may_start(needs, circuits.get(namespace, {}), view.now)]
 
 
 def measure(view: View, namespace: str) -> Measured:
     """The load of a namespace and its live workers."""
-    now, circuits = view.now, _open_circuits(view, namespace)
+    now, circuits = view.now, open_circuits(view, namespace)
     running = {lane: (count, total) for lane, count, total in view.rows("running_in_lanes")}
     due: dict[int, int] = dict(view.rows("due_in_lanes", until=now + round(SOON_S * MICROSECONDS)))
     arrivals, ends, ends_s = _arrivals(view, now), *_ends(view, now)
@@ -82,7 +82,8 @@ def measure(view: View, namespace: str) -> Measured:
     return Measured(at=now, lanes=lanes, workers=_workers(view, namespace, now))
 
 
-def _open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
+def open_circuits(view: View, namespace: str) -> dict[str, Circuit]:
+    """The breakers that are open, by name."""
     return {circuit.name: circuit for circuit in view.records("open_breakers", Circuit, namespace=namespace)}
 
 

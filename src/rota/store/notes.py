@@ -1,4 +1,4 @@
-"""Reads the logs, the progress and the usage of attempts. Executions of other namespaces are not found."""
+"""Reads the logs, and the progress of attempts. Executions of other namespaces are not found."""
 
 from __future__ import annotations
 
@@ -70,11 +70,6 @@ def progress(view: View, namespace: str, id: str) -> tuple[Status, int]:
     if found is None:
         raise unknown(id)
     return Status(found[0]), found[1]
-
-
-def usages(view: View, namespace: str, id: str) -> dict[int, str]:
-    """The measured usage of attempts, as JSON by fence."""
-    return dict(view.rows("usages", namespace=namespace, id=id)) if is_id(id) else {}
 
 
 def _pieces(view: View, name: str, place: tuple[int, int], *, id: str, **which: Any) -> Iterator[Piece]:

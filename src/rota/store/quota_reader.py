@@ -39,9 +39,3 @@ def depth(view: View, namespace: str, most: int) -> int:
     """Queued executions, counted up to `most`."""
     (found,) = view.rows("namespace_depth", namespace=namespace, most=most)
     return int(found[0])
-
-
-def live_nodes(view: View, since: int) -> int:
-    """The servers that were seen since then."""
-    (found,) = view.rows("live_nodes", since=since)
-    return int(found[0])

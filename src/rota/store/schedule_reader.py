@@ -118,7 +118,7 @@ def by_ids(view: View, namespace: str, ids: Sequence[int]) -> dict[int, Schedule
 def listed(view: View, namespace: str, after: tuple[str, str] | None, most: int, *, is_down: bool) -> list[ListedRow]:
     """In the order of name and app, or backwards with `is_down`, behind the one with this name and app."""
     name, app = after or ((LAST_NAME, "") if is_down else ("", ""))
-    statement = "schedules_listed_down" if is_down else "schedules_listed"
+    statement = "schedules_listed" if is_down else "schedules_listed_asc"
     return view.records(statement, ListedRow, namespace=namespace, name=name, app=app, most=most)
 
 
@@ -158,7 +158,7 @@ def page_of_ticks(
 ) -> list[TickRow]:
     """Ticks between two instants, newest first with `is_down`, behind the one with this instant and schedule."""
     low, high = between
-    statement = "ticks_of" if is_down else "ticks_of_upwards"
+    statement = "ticks_of" if is_down else "ticks_of_asc"
     start, end = (low, high) if after is None else (low, min(high, after[0])) if is_down else (max(low, after[0]), high)
     found: list[TickRow] = []
     for id in schedules:

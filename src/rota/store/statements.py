@@ -32,6 +32,8 @@ These notations let one text serve both databases:
                                          only the partitions between them are opened
     x.id PAST :after, x.id UNTIL :end,   behind a position of a list, up to its end, in its order: `<`, `>=` and DESC.
     ORDER BY x.id WAY                    Such a statement has a twin `…_asc` with `>`, `<=` and ASC
+    HEADS(text, ready x WHERE true)      the next ids of a table in both directions, behind a position for each of
+                                         `:heads`, which have this type. The condition may use `h.head`
     LATERAL[SELECT … AS value …] e       a subquery with one column, which may refer to the tables before it
     … FOR UPDATE OF x                    only on PostgreSQL: SQLite has one writer, which need not lock rows
 
@@ -86,6 +88,12 @@ _OF_DAY = (
     r" AND NOT EXISTS (SELECT 1 FROM EACH(:kept, id uuid) k WHERE k.id = \1.id)"
 )
 _LATERAL = re.compile(r"LATERAL\[([^\]]*)\]")
+_HEADS = re.compile(r"HEADS\((\w+), ([^()]+)\)")
+_NEXT_IDS = (
+    r"SELECT h.head, e.value FROM EACH(:heads, head \1, after uuid) h CROSS JOIN LATERAL["
+    r"SELECT x.id AS value FROM \2 AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest"
+    r" ORDER BY x.id WAY LIMIT :most] e ON true"
+)
 _WITHIN = re.compile(r"WITHIN\(([\w.]+)\)")
 _DIRECTED = re.compile(r"\b(PAST|UNTIL|WAY)\b")
 _WAYS = {"": {"PAST": "<", "UNTIL": ">=", "WAY": "DESC"}, "_asc": {"PAST": ">", "UNTIL": "<=", "WAY": "ASC"}}
@@ -145,7 +153,8 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
 
 def _twins(blocks: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
     """A list that is read in both directions is two statements, and so is an insert of many rows or a single one."""
-    for name, variant, body in blocks:
+    for name, variant, short in blocks:
+        body = _HEADS.sub(_NEXT_IDS, short)
         if _DIRECTED.search(body):
             for ending, words in _WAYS.items():
                 pieces = _DIRECTED.split(body)

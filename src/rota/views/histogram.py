@@ -54,7 +54,7 @@ class Histogram(Shape, frozen=True):
 def histogram(view: View, namespace: str, wanted: Criteria, window: Window) -> Histogram:
     """`wanted` has no times: the window has them."""
     if only := _limits(wanted):
-        return _ended(view, namespace, wanted, window, only[0])
+        return _ended(view, namespace, window, only[0])
     return _created(view, namespace, wanted, window)
 
 
@@ -67,7 +67,7 @@ def _limits(wanted: Criteria) -> list[dict[Label, Sequence[str]]]:
     return [{label: values for label, values in limits.items() if values}]
 
 
-def _ended(view: View, namespace: str, wanted: Criteria, window: Window, only: dict[Label, Sequence[str]]) -> Histogram:
+def _ended(view: View, namespace: str, window: Window, only: dict[Label, Sequence[str]]) -> Histogram:
     found = statistics.read(view, namespace, Asked(ENDED, [], window, only))
     bars = [dict[str, int]() for _ in range(window.points)]
     for series in found.series:

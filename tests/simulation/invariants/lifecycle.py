@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rota.domain.status import may_move
 from tests.simulation.history import History
 from tests.simulation.ledger import Ledger, changes, key_of, moves, replay
+from tests.support.moves import may_move
 
 MOVING = ("scheduled", "waiting", "ready", "running", "finished")
 

@@ -23,6 +23,7 @@ from rota.api.resources.job_versions import numbered
 from rota.api.route import route
 from rota.api.target import target
 from rota.api.waiting import wait_s
+from rota.domain import payload
 from rota.domain.access import Scope
 from rota.domain.callback import is_reserved
 from rota.ops import enqueue, job_definitions, job_pauses
@@ -37,8 +38,6 @@ from rota.views.enqueued import Enqueued
 from rota.views.execution import ExecutionDetail
 from rota.views.job_detail import JobInFull
 from rota.views.shape import Shape
-
-MOST_NOTE = 500
 
 
 class TriggerQuery(OfAppOrDry, frozen=True, kw_only=True, rename="camel"):
@@ -125,7 +124,7 @@ async def trigger(call: Call, query: TriggerQuery, body: EnqueueOptions | None) 
 )
 async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
     """Starts no more executions of a job until it is resumed."""
-    note = ((body or Note()).note or "")[:MOST_NOTE]
+    note = ((body or Note()).note or "")[: payload.MOST_NOTE]
     return await _acted(
         call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
     )

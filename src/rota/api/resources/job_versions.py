@@ -13,14 +13,12 @@ from rota.api.query import Page
 from rota.api.route import route
 from rota.domain.access import Scope
 from rota.store import definition_reader as reader
-from rota.store.definition_reader import JobRow, VersionRow
+from rota.store.definition_reader import LAST_VERSION, JobRow, VersionRow
 from rota.store.port import View
 from rota.views import job_form
 from rota.views import job_version as views
 from rota.views.job_form import JobForm
 from rota.views.job_version import Difference, JobVersion
-
-FAR = 2**62
 
 
 class VersionsQuery(Page, frozen=True, kw_only=True, rename="camel"):
@@ -54,7 +52,7 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     def read(view: View) -> tuple[JobRow, list[VersionRow]]:
         row = found(view, call, query.app)
         edge = None if after is None else row.base + after
-        low, high = (edge or 0, FAR) if is_up else (0, FAR if edge is None else edge)
+        low, high = (edge or 0, LAST_VERSION) if is_up else (0, LAST_VERSION if edge is None else edge)
         return row, reader.versions(view, call.namespace, row, low, high, query.limit + 1, is_up=is_up)
 
     row, rows = await call.read(read)

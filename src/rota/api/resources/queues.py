@@ -24,8 +24,6 @@ from rota.store.port import Tx, View
 from rota.views import queue as views
 from rota.views.queue import Queue, QueueChanged, QueueDetail
 
-MOST_NOTE = 500
-
 
 class QueueBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The settings of a queue. Without `maxDepth` it takes any number of executions."""
@@ -94,7 +92,7 @@ async def change(call: Call, query: Dry, body: Any) -> Answer:
 @route("POST /queues/{queue}/pause", Scope.OPERATE, answer=QueueChanged, example={"note": "the provider is down"})
 async def pause(call: Call, query: Dry, body: Note | None) -> Answer:
     """Lets no worker claim from the queue until it is resumed; running executions continue."""
-    note = payload.clean((body.note if body else None) or "", MOST_NOTE)
+    note = payload.clean((body.note if body else None) or "", payload.MOST_NOTE)
 
     def act(tx: Tx) -> bool:
         _known(tx, call)

@@ -17,7 +17,7 @@ from rota.api.named import Note, OfAppOrDry
 from rota.api.problem import Problem, bad_member
 from rota.api.query import Page
 from rota.api.quotas import QuotaKeeper
-from rota.api.resources.job_versions import FAR, VersionQuery, called, numbered
+from rota.api.resources.job_versions import VersionQuery, called, numbered
 from rota.api.resources.workflows import find, refused_if_code, written
 from rota.api.route import route
 from rota.domain import payload
@@ -29,14 +29,12 @@ from rota.ops.job_definitions import Deleted, JobToStore, Written
 from rota.ops.submission import Accepted, Header, Item
 from rota.sdk.options import Options, applied
 from rota.store import definition_reader, reader
-from rota.store.definition_reader import JobRow, VersionRow
+from rota.store.definition_reader import LAST_VERSION, JobRow, VersionRow
 from rota.store.port import Tx, View
 from rota.views import schedule_detail, workflow_detail
 from rota.views.job_version import Difference
 from rota.views.shape import Shape
 from rota.views.workflow_detail import WorkflowChange, WorkflowInFull, WorkflowVersionInfo
-
-MOST_NOTE = 500
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -119,7 +117,7 @@ async def trigger(call: Call, query: OfAppOrDry, body: StartOptions | None) -> A
 )
 async def pause(call: Call, query: OfAppOrDry, body: Note | None) -> Answer:
     """Starts no more runs of a workflow until it is resumed; open runs continue."""
-    note = payload.clean((body.note if body else None) or "", MOST_NOTE)
+    note = payload.clean((body.note if body else None) or "", payload.MOST_NOTE)
     return await _act(
         call, query, lambda tx, row: job_pauses.pause(tx, call.namespace, row.app, row.name, call.actor, note)
     )
@@ -168,7 +166,7 @@ async def list_versions(call: Call, query: VersionsQuery) -> Answer:
     def read(view: View) -> tuple[JobRow, list[VersionRow]]:
         row = find(view, call, query.app)
         edge = None if after is None else row.base + after
-        low, high = (edge or 0, FAR) if is_up else (0, FAR if edge is None else edge)
+        low, high = (edge or 0, LAST_VERSION) if is_up else (0, LAST_VERSION if edge is None else edge)
         return row, definition_reader.versions(view, call.namespace, row, low, high, query.limit + 1, is_up=is_up)
 
     row, rows = await call.read(read)

@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from rota.api import listing, named, problem, revision, workflow_body
+from rota.api import definitions, listing, named, problem, revision, workflow_body
 from rota.api.answer import Answer, created, no_content, shown
 from rota.api.call import Call
 from rota.api.dry_run import would
 from rota.api.named import NamedPage, OfApp, OfAppOrDry
 from rota.api.problem import Problem
 from rota.api.route import route
-from rota.api.workflow_body import DEFAULT_APP, merged
+from rota.api.workflow_body import merged
 from rota.domain import callback
 from rota.domain.access import Scope
 from rota.domain.errors import DefinitionError, NameTaken
@@ -78,7 +78,7 @@ async def list_workflows(call: Call, query: WorkflowQuery) -> Answer:
 )
 async def create(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
     """Makes a workflow of the app that `app` names, or of the app default. The body is its data form."""
-    app = _app(query.app or DEFAULT_APP)
+    app = _app(query.app or definitions.DEFAULT_APP)
 
     def act(tx: Tx) -> Written:
         wanted = workflow_body.wanted(tx, call.namespace, app, body)
@@ -118,7 +118,7 @@ async def put(call: Call, query: OfAppOrDry, body: dict[str, Any]) -> Answer:
         thing = call.path["workflow"]
         known = find(tx, call, query.app) if named.is_id(thing) else _called(tx, call, thing, query.app)
         check(known)  # Also later, once the app is locked; but before the content is judged.
-        app, name = (_app(query.app or DEFAULT_APP), thing) if known is None else (known.app, known.name)
+        app, name = (_app(query.app or definitions.DEFAULT_APP), thing) if known is None else (known.app, known.name)
         wanted = workflow_body.wanted(tx, call.namespace, app, body, name)
         return job_definitions.put(tx, call.namespace, wanted, call.services.ids.new(), call.actor, check)
 

@@ -131,10 +131,10 @@ def ranked(found: Iterable[Finding], now: int) -> list[Finding]:
     return sorted(found, key=key)
 
 
-def do(label: str, path: str, command: str, method: str = "POST", *, asks: bool = False) -> Action:
+def do(label: str, path: str, command: str, *, asks: bool = False) -> Action:
     """A change that an operator may make."""
     path = API + path
-    return Action(label=label, method=method, path=path, command=command, needs=Scope.OPERATE, is_confirmed=asks)
+    return Action(label=label, method="POST", path=path, command=command, needs=Scope.OPERATE, is_confirmed=asks)
 
 
 def open_page(label: str, link: str, command: str | None = None) -> Action:

@@ -74,7 +74,7 @@ def _failing(facts: Facts, app: str, job: str, share: float | None) -> Finding:
         unit=None if share is None else Unit.SHARE,
         affected=max(sum(one.new for one in errors) or failed, broken.failed if broken else 0),
         series=Series("failed", _start(facts.now, minutes.failed), 60, list(minutes.failed)),
-        actions=[*_letters(app, job, errors), *_remedies(facts, app, job, pause)],
+        actions=[*_letters(job, errors), *_remedies(facts, app, job, pause)],
         advice=None if pause is None else _before_resuming(facts, app, job),
         means=None if errors else _NO_LETTERS,
     )
@@ -140,7 +140,7 @@ def dead_letters(facts: Facts) -> Iterator[Finding]:
             measure=float(new),
             unit=Unit.COUNT,
             affected=new,
-            actions=_letters(app, job, errors),
+            actions=_letters(job, errors),
         )
 
 
@@ -233,7 +233,7 @@ def _failures(errors: Sequence[ErrorCount], broken: BrokenVersion | None, failed
     return f"{since}{first.count:,} failed for good{text}{others}"
 
 
-def _letters(app: str, job: str, errors: Sequence[ErrorCount]) -> list[Action]:
+def _letters(job: str, errors: Sequence[ErrorCount]) -> list[Action]:
     if not errors:
         return [open_page("Failed ones", f"/executions?status=failed&job={job}", f"rota executions --job {job}")]
     count = sum(one.count for one in errors)

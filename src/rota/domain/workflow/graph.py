@@ -155,8 +155,3 @@ def _plain_step(step: dict[str, Any]) -> dict[str, Any]:
 def _without(defaults: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """Removes members with default values: msgspec omits a default only if it is the same object."""
     return {name: value for name, value in data.items() if value != defaults[name]}
-
-
-def content(graph: Graph) -> str:
-    """The graph as canonical JSON."""
-    return msgspec.json.encode(to_data(graph), order="sorted").decode()

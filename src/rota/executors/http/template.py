@@ -42,7 +42,7 @@ def url(template: str, more: Mapping[str, str], arguments: dict[str, Any]) -> st
     `more` is added to its query.
     """
 
-    def encoded(name: str, before: str) -> str:
+    def encoded(name: str, _: str) -> str:
         return quote(_single(name, arguments), safe="")
 
     parts = address.URL.fullmatch(template)

@@ -30,7 +30,6 @@ class Process(NamedTuple):
 
     pid: int
     parent: int
-    session: int
     start: int
     """In ticks since the machine booted."""
     state: str
@@ -48,7 +47,7 @@ def read(pid: int) -> Process | None:
         return None
     # The name stands in brackets and may hold anything, brackets and spaces included.
     fields = data[data.rindex(b")") + 2 :].split(maxsplit=20)
-    return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0].decode())
+    return Process(pid, int(fields[1]), int(fields[19]), fields[0].decode())
 
 
 def present(pids: Iterable[int]) -> list[Process]:

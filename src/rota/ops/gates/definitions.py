@@ -17,5 +17,6 @@ def definitions(claiming: Claiming, taken: list[Claim]) -> list[Claim]:
     ids = [claim.id for claim in taken if claim.job not in known]
     if not ids:
         return taken
-    found: dict[str, str] = dict(claiming.tx.rows("definitions_of", ids=ids, lowest=min(ids), highest=max(ids)))
+    rows = claiming.tx.rows("rules_at_acceptance", ids=ids, lowest=min(ids), highest=max(ids))
+    found: dict[str, str] = {id: definition for id, definition, _ in rows}
     return [replace(claim, definition=found.get(claim.id)) for claim in taken]

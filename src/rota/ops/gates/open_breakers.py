@@ -9,13 +9,14 @@ from rota.domain import breaker, requirement
 from rota.domain.claim import Claim
 from rota.ops import breakers
 from rota.ops.gates.claim_state import Claiming, Group
+from rota.store.load_reader import open_circuits
 
 
 def open_breakers(claiming: Claiming, group: Group) -> None:
     wanted = requirement.breakers(group.requirements) if group.heads else []
     if not wanted:
         return
-    read = partial(breakers.open_circuits, claiming.tx, group.namespace)
+    read = partial(open_circuits, claiming.tx, group.namespace)
     names = breaker.gate(wanted, claiming.once(f"breakers of {group.namespace}", read), claiming.tx.now)
     if names is None:
         group.limit(0)

@@ -92,7 +92,7 @@ def prepared(tx: Tx, opening: Opening, known: dict[str, dict[str, PinnedJob]]) -
     wanted = overrides.version(opening.overrides)
     if wanted is not None:
         where = {"namespace": opening.namespace, "app": opening.app, "job": opening.job, "version": wanted}
-        ((digest,),) = tx.rows("digest_of_version", **where)
+        ((_, digest),) = tx.rows("definition_of_version", **where)
         opening = msgspec.structs.replace(opening, version=wanted, digest=digest)
     bare = opening.run()
     if opening.is_undo or opening.parent_undo_of is not None:

@@ -54,10 +54,9 @@ _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 class PostgresKeeper:
     """Implements `rota.store.partitions.Keeper`. Each call opens a connection of its own."""
 
-    def __init__(self, url: str, clock: Clock, purpose: str = "janitor") -> None:
+    def __init__(self, url: str, clock: Clock) -> None:
         self._address = postgres_url.parse(url)
         self._clock = clock
-        self._purpose = purpose
         self._closing = threading.Event()
         self._link: Link | None = None
 
@@ -86,7 +85,7 @@ class PostgresKeeper:
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Link]:
-        with connected(self._address, self._purpose) as link:
+        with connected(self._address, "janitor") as link:
             self._link = link
             try:
                 yield link

@@ -7,15 +7,10 @@ SELECT a.id, a.namespace, a.actor, a.verb, a.target, a.filter, a.options, a.note
        a.done, a.failed, a.mark, a.errors, a.created_at, a.started_at, a.completed_at, a.cancel_at
 FROM action a WHERE a.id = :id AND a.namespace = :namespace
 
--- name: actions_down
+-- name: actions_listed
 SELECT a.id, a.namespace, a.actor, a.verb, a.target, a.filter, a.options, a.note, a.at_most, a.as_of, a.rate, a.status, a.total,
        a.done, a.failed, a.mark, a.errors, a.created_at, a.started_at, a.completed_at, a.cancel_at
-FROM action a WHERE a.namespace = :namespace AND a.id < :position ORDER BY a.id DESC LIMIT :most
-
--- name: actions_up
-SELECT a.id, a.namespace, a.actor, a.verb, a.target, a.filter, a.options, a.note, a.at_most, a.as_of, a.rate, a.status, a.total,
-       a.done, a.failed, a.mark, a.errors, a.created_at, a.started_at, a.completed_at, a.cancel_at
-FROM action a WHERE a.namespace = :namespace AND a.id > :position ORDER BY a.id LIMIT :most
+FROM action a WHERE a.namespace = :namespace AND a.id PAST :position ORDER BY a.id WAY LIMIT :most
 
 -- name: action_due
 -- Locks the action, so that only one supervisor or server works on it at a time.

@@ -141,9 +141,6 @@ WHERE namespace = :namespace AND name = :queue AND paused_at IS NOT NULL
 -- name: queue_exists
 SELECT policy, max_depth, paused_at FROM queue WHERE namespace = :namespace AND name = :queue
 
--- name: lanes_of_queue
-SELECT id FROM lane WHERE namespace = :namespace AND queue = :queue
-
 -- name: add_audit
 INSERT INTO audit (at, namespace, actor, action, subject, before, after, address, request)
 VALUES (:now, :namespace, :actor, :action, :subject, :before, :after, :address, :request)

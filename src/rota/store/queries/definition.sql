@@ -22,46 +22,26 @@ FROM deleted_job d
 JOIN job_version v ON v.namespace = d.namespace AND v.app = d.app AND v.job = d.name AND v.number = d.version
 WHERE d.id = :id AND d.namespace = :namespace
 
--- name: jobs_after
+-- name: jobs_listed
 -- In the order of names. That order is the database's, so the names with a prefix may not be a contiguous range.
 SELECT j.id, j.app, j.name, j.version, j.base, NULL AS last, j.origin, j.revision, j.runs, j.paused_at, j.paused_by,
        j.paused_note, j.created_at, j.created_by, j.updated_at, NULL AS deleted_at, v.definition, v.source,
        v.template
 FROM job j JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
-WHERE j.namespace = :namespace AND (:is_first OR (j.name, j.app) > (:name, :app))
+WHERE j.namespace = :namespace AND (:is_first OR (j.name, j.app) PAST (:name, :app))
   AND substr(j.name, 1, length(:prefix)) = :prefix
-ORDER BY j.name, j.app LIMIT :most
+ORDER BY j.name WAY, j.app WAY LIMIT :most
 
--- name: jobs_before
-SELECT j.id, j.app, j.name, j.version, j.base, NULL AS last, j.origin, j.revision, j.runs, j.paused_at, j.paused_by,
-       j.paused_note, j.created_at, j.created_by, j.updated_at, NULL AS deleted_at, v.definition, v.source,
-       v.template
-FROM job j JOIN job_version v ON v.namespace = j.namespace AND v.app = j.app AND v.job = j.name AND v.number = j.version
-WHERE j.namespace = :namespace AND (:is_first OR (j.name, j.app) < (:name, :app))
-  AND substr(j.name, 1, length(:prefix)) = :prefix
-ORDER BY j.name DESC, j.app DESC LIMIT :most
-
--- name: deleted_after
+-- name: deleted_listed
 SELECT d.id, d.app, d.name, d.version, d.base, d.last, d.origin, d.revision, NULL AS runs, NULL AS paused_at,
        NULL AS paused_by, NULL AS paused_note, d.created_at, d.created_by, d.deleted_at AS updated_at, d.deleted_at,
        v.definition, v.source,
        v.template
 FROM deleted_job d
 JOIN job_version v ON v.namespace = d.namespace AND v.app = d.app AND v.job = d.name AND v.number = d.version
-WHERE d.namespace = :namespace AND (:is_first OR (d.name, d.app, d.id) > (:name, :app, :id))
+WHERE d.namespace = :namespace AND (:is_first OR (d.name, d.app, d.id) PAST (:name, :app, :id))
   AND substr(d.name, 1, length(:prefix)) = :prefix
-ORDER BY d.name, d.app, d.id LIMIT :most
-
--- name: deleted_before
-SELECT d.id, d.app, d.name, d.version, d.base, d.last, d.origin, d.revision, NULL AS runs, NULL AS paused_at,
-       NULL AS paused_by, NULL AS paused_note, d.created_at, d.created_by, d.deleted_at AS updated_at, d.deleted_at,
-       v.definition, v.source,
-       v.template
-FROM deleted_job d
-JOIN job_version v ON v.namespace = d.namespace AND v.app = d.app AND v.job = d.name AND v.number = d.version
-WHERE d.namespace = :namespace AND (:is_first OR (d.name, d.app, d.id) < (:name, :app, :id))
-  AND substr(d.name, 1, length(:prefix)) = :prefix
-ORDER BY d.name DESC, d.app DESC, d.id DESC LIMIT :most
+ORDER BY d.name WAY, d.app WAY, d.id WAY LIMIT :most
 
 -- name: takers
 -- The live workers that can run a job, with what they offer and the queues that they serve.
@@ -89,15 +69,10 @@ WHERE s.namespace = :namespace AND s.job AMONG(:jobs, text) AND s.removed_at IS 
 SELECT j.app, j.name, j.id FROM EACH(:jobs, app text, name text) e
 CROSS JOIN job j ON j.namespace = :namespace AND j.app = e.app AND j.name = e.name
 
--- name: versions_down
+-- name: versions_listed
 SELECT number, definition, source, created_at, created_by, template FROM job_version
 WHERE namespace = :namespace AND app = :app AND job = :job AND number > :low AND number < :high
-ORDER BY number DESC LIMIT :most
-
--- name: versions_up
-SELECT number, definition, source, created_at, created_by, template FROM job_version
-WHERE namespace = :namespace AND app = :app AND job = :job AND number > :low AND number < :high
-ORDER BY number LIMIT :most
+ORDER BY number WAY LIMIT :most
 
 -- name: add_job_version
 -- The caller holds the row of the app, so no other transaction takes the same number.
@@ -159,13 +134,9 @@ WHERE l.namespace = :namespace AND l.app = :app AND l.job = :job AND t.run IS NU
 SELECT name, version, content, created_at, created_by, updated_at FROM template
 WHERE namespace = :namespace AND name = :name
 
--- name: templates_after
+-- name: templates_listed
 SELECT name, version, content, created_at, created_by, updated_at FROM template
-WHERE namespace = :namespace AND (:is_first OR name > :name) ORDER BY name LIMIT :most
-
--- name: templates_before
-SELECT name, version, content, created_at, created_by, updated_at FROM template
-WHERE namespace = :namespace AND (:is_first OR name < :name) ORDER BY name DESC LIMIT :most
+WHERE namespace = :namespace AND (:is_first OR name PAST :name) ORDER BY name WAY LIMIT :most
 
 -- name: put_template
 INSERT INTO template (namespace, name, version, content, created_at, created_by, updated_at)

@@ -2,11 +2,7 @@
 
 -- name: letters_of_error
 SELECT d.id, d.app, d.job, d.failed_at, d.reason FROM dead d
-WHERE d.namespace = :namespace AND d.fingerprint = :fingerprint ORDER BY d.id DESC LIMIT :most
-
--- name: first_letter_of_error
-SELECT d.id, d.app, d.job, d.failed_at, d.reason FROM dead d
-WHERE d.namespace = :namespace AND d.fingerprint = :fingerprint ORDER BY d.id LIMIT 1
+WHERE d.namespace = :namespace AND d.fingerprint = :fingerprint ORDER BY d.id WAY LIMIT :most
 
 -- name: error_trends
 -- How many of the newest letters of each error came in each interval.

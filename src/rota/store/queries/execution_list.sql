@@ -2,93 +2,52 @@
 -- from where each head has arrived (`after`).
 
 -- name: heads_of_jobs
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM execution x
-    WHERE x.namespace = :namespace AND x.job = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, execution x WHERE x.namespace = :namespace AND x.job = h.head)
 
 -- name: heads_of_tags
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM tag x
-    WHERE x.namespace = :namespace AND x.tag = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, tag x WHERE x.namespace = :namespace AND x.tag = h.head)
 
 -- name: heads_of_parents
-SELECT h.head, e.value FROM EACH(:heads, head uuid, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM execution x
-    WHERE x.parent = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(uuid, execution x WHERE x.parent = h.head)
 
 -- name: heads_of_replays
-SELECT h.head, e.value FROM EACH(:heads, head uuid, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM execution x
-    WHERE x.replay_of = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(uuid, execution x WHERE x.replay_of = h.head)
 
 -- name: heads_of_runs
 -- The parent of a step is its run, and there is an index for parents.
-SELECT h.head, e.value FROM EACH(:heads, head uuid, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM execution x
-    WHERE x.parent = h.head AND x.run = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(uuid, execution x WHERE x.parent = h.head AND x.run = h.head)
 
 -- name: heads_of_dead
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM dead x
-    WHERE x.namespace = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, dead x WHERE x.namespace = h.head)
 
 -- name: heads_of_dead_jobs
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM dead x
-    WHERE x.namespace = :namespace AND x.job = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, dead x WHERE x.namespace = :namespace AND x.job = h.head)
 
 -- name: heads_of_fingerprints
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM dead x
-    WHERE x.namespace = :namespace AND x.fingerprint = h.head AND x.id PAST h.after AND x.id >= :lowest
-      AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, dead x WHERE x.namespace = :namespace AND x.fingerprint = h.head)
 
 -- name: heads_of_statuses
 -- Of all namespaces.
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM finished x
-    WHERE x.final = 1 AND x.status <> 'success' AND x.status = h.head AND x.id PAST h.after
-      AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, finished x WHERE x.final = 1 AND x.status <> 'success' AND x.status = h.head)
 
 -- name: heads_of_all
 -- Of all namespaces.
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM execution x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, execution x WHERE true)
 
 -- name: heads_of_ready
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM ready x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, ready x WHERE true)
 
 -- name: heads_of_running
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM running x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, running x WHERE true)
 
 -- name: heads_of_open_runs
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM run x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, run x WHERE true)
 
 -- name: heads_of_scheduled
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM scheduled x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, scheduled x WHERE true)
 
 -- name: heads_of_waiting
-SELECT h.head, e.value FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-    SELECT x.id AS value FROM waiting x WHERE x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-    ORDER BY x.id WAY LIMIT :most] e ON true
+HEADS(text, waiting x WHERE true)
 
 -- name: heads_of_lanes
 -- Ready executions by rank. The position of a lane is a rank and an id.
@@ -107,10 +66,7 @@ SELECT id FROM lane WHERE namespace = :namespace AND queue = :queue
 -- name: few_left
 -- How many executions of these jobs are left, counted up to a bound.
 SELECT count(*) FROM (
-    SELECT 1 FROM EACH(:heads, head text, after uuid) h CROSS JOIN LATERAL[
-        SELECT x.id AS value FROM execution x
-        WHERE x.namespace = :namespace AND x.job = h.head AND x.id PAST h.after AND x.id >= :lowest AND x.id <= :highest
-        ORDER BY x.id WAY LIMIT :most] e ON true
+    HEADS(text, execution x WHERE x.namespace = :namespace AND x.job = h.head)
     LIMIT :most) counted
 
 -- name: few_ready

@@ -83,7 +83,3 @@ SELECT id, done, total FROM note WHERE id AMONG(:ids, uuid) AND total IS NOT NUL
 
 -- name: progress
 SELECT status, fence FROM state WHERE id = :id AND namespace = :namespace
-
--- name: usages
-SELECT f.fence, f.usage FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.id = :id AND x.namespace = :namespace AND f.usage IS NOT NULL ORDER BY f.fence

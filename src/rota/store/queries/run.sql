@@ -19,10 +19,8 @@ SELECT id, root, parent, parent_step, parent_item, depth, version, opened_at, de
 FROM run WHERE id AMONG(:ids, uuid)
 
 -- name: definition_of_version
-SELECT definition FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
-
--- name: digest_of_version
-SELECT digest FROM job_version WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
+SELECT definition, digest FROM job_version
+WHERE namespace = :namespace AND app = :app AND job = :job AND number = :version
 
 -- name: openings
 -- The runs that are about to open, each with the version in force and its parent run.

@@ -169,12 +169,8 @@ SELECT revision FROM schedule WHERE id = :id AND removed_at IS NULL FOR UPDATE
 
 -- name: schedules_listed
 SELECT id, name, app, job, origin, paused_at FROM schedule
-WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) > (:name, :app) ORDER BY name, app LIMIT :most
-
--- name: schedules_listed_down
-SELECT id, name, app, job, origin, paused_at FROM schedule
-WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) < (:name, :app)
-ORDER BY name DESC, app DESC LIMIT :most
+WHERE namespace = :namespace AND removed_at IS NULL AND (name, app) PAST (:name, :app)
+ORDER BY name WAY, app WAY LIMIT :most
 
 -- name: ledgers_called
 -- Apps that have a schedule of this name, or had one.
@@ -194,18 +190,11 @@ LIMIT :most
 SELECT id FROM schedule WHERE name = :name AND app = :app AND namespace = :namespace
 
 -- name: ticks_of
--- Newest first. `range_of` finds the range that began before `low`.
+-- `range_of` finds the range that began before `low`.
 SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
        coalesce(f.status, t.ended) AS status, f.reason
 FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
-WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at DESC LIMIT :most
-
--- name: ticks_of_upwards
--- Oldest first.
-SELECT t.schedule, t.at, t.until, t.count, t.decided_at, t.execution, t.outcome,
-       coalesce(f.status, t.ended) AS status, f.reason
-FROM tick t LEFT JOIN finished f ON f.id = t.execution AND f.final = 1
-WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at LIMIT :most
+WHERE t.schedule = :schedule AND t.at >= :low AND t.at <= :high ORDER BY t.at WAY LIMIT :most
 
 -- name: tick_sums
 -- The newest `most` rows by outcome: how many rows, and how many ticks.

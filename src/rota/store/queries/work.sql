@@ -246,9 +246,3 @@ FROM EACH(:rows, id uuid, reason text, fingerprint text) e CROSS JOIN execution 
 
 -- name: failures
 SELECT id, job, reason FROM dead WHERE id AMONG(:ids, uuid) ORDER BY id
-
--- name: definitions_of
--- The definitions of the versions that these executions were accepted with.
-SELECT e.id, v.definition FROM execution e
-CROSS JOIN job_version v ON v.namespace = e.namespace AND v.app = e.app AND v.job = e.job AND v.number = e.job_version
-WHERE e.id AMONG(:ids, uuid) AND e.id >= :lowest AND e.id <= :highest

@@ -905,7 +905,7 @@ CREATE TABLE action_item (
 CREATE VIEW state AS
 SELECT x.id, x.namespace, x.app, x.job, x.job_version, x.queue, x.priority, x.actor, x.arguments, x.key, x.created_at,
        x.run_at, x.deadline, x.parent, x.replay_of, x.tags, x.schedule, x.tick, x.catch_up, x.headers, x.overrides,
-       x.run, x.step, x.map_index, x.inputs, x.upstream, x.event, n.paused_at AS run_paused_at,
+       x.run, x.step, x.map_index, x.inputs, x.upstream, x.event,
        CASE WHEN f.id IS NOT NULL THEN f.status
             WHEN u.id IS NOT NULL THEN 'running'
             WHEN r.id IS NOT NULL THEN 'queued'
