@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--digest", action="store_true", help="with --seed: only a fingerprint of the run")
     parser.add_argument("--database", choices=sorted(DATABASES), default="sqlite", help="what it runs on")
     parser.add_argument("--jobs", type=int, default=1, help="processes to use")
+    parser.add_argument("--cover", action="store_true", help="find few of the seeds that together see everything")
     parser.add_argument("--planted", action="store_true", help="plant known bugs and show what catches them")
     arguments = parser.parse_args()
     if arguments.planted:
@@ -34,7 +35,7 @@ def main() -> int:
     if arguments.seed is not None:
         return _one(arguments.seed, arguments.database, only_digest=arguments.digest)
     seeds = range(arguments.start, arguments.start + arguments.seeds)
-    return _many(seeds, arguments.database, arguments.jobs)
+    return (_cover if arguments.cover else _many)(seeds, arguments.database, arguments.jobs)
 
 
 def _one(seed: int, database: str, *, only_digest: bool) -> int:
@@ -73,6 +74,33 @@ def _many(seeds: range, database: str, jobs: int) -> int:
     for line in missing:
         print(line)
     return 1 if failures or missing else 0
+
+
+def _cover(seeds: range, database: str, jobs: int) -> int:
+    """Takes the seed that sees the most of what is missing, again and again."""
+    with ProcessPoolExecutor(jobs) as pool:
+        found = pool.map(runner.run_many, [[seed] for seed in seeds], [database] * len(seeds))
+        seen = {seed: coverage for seed, (_, coverage) in zip(seeds, found, strict=True)}
+    chosen: list[int] = []
+    missing = Coverage().missing()
+    while missing:
+        left = {seed: _union([*chosen, seed], seen).missing() for seed in seeds}
+        best = min(left, key=lambda seed: len(left[seed]))
+        if len(left[best]) == len(missing):
+            break
+        chosen.append(best)
+        missing = left[best]
+    print(chosen)
+    for line in missing:
+        print(line)
+    return 1 if missing else 0
+
+
+def _union(seeds: list[int], seen: dict[int, Coverage]) -> Coverage:
+    union = Coverage()
+    for seed in seeds:
+        union.merge(seen[seed])
+    return union
 
 
 def _planted(database: str) -> int:
