@@ -15,7 +15,8 @@ from rota.domain.outcome import Cancelled, Failed, GivenBack, Outcome, Snoozed, 
 from rota.domain.requirement import Needs
 from rota.domain.retry import Fixed
 from rota.domain.status import Reason
-from rota.ops import breakers, claim, job_pauses
+from rota.ops import breakers, claim, finish, job_pauses
+from rota.ops.finish import Finished
 from tests.support.world import APP, NAMESPACE, World
 
 WAIT_S = 10.0
@@ -154,6 +155,33 @@ def test_a_stale_report_does_not_count_as_a_failure_of_the_service(world: World,
     for _ in range(2 * BANK.failures):
         end(world, attempt)
     assert world.store.read(breakers.circuits, NAMESPACE) == []
+
+
+def test_a_forged_success_does_not_close_a_breaker(world: World, worker: int) -> None:
+    """A process can claim that a transaction of its job has ended an attempt of another worker."""
+    trip(world, worker)
+    forger = world.join(lease_s=3600, name="forger")
+    world.enqueue(job="pay")
+    world.clock.advance(WAIT_S)
+    (attempt,) = world.claim(worker)
+    forged = Finished(attempt.id, attempt.fence, Succeeded(""), written="", breakers=RULES.breakers)
+    assert world.store.transact(finish.finish, [forged], forger) == [attempt.id]
+    end(world, attempt)
+    assert world.store.transact(finish.finish, [forged], forger) == [attempt.id]
+    world.enqueue(job="pay")
+    assert world.claim(worker) == [], "the breaker is open"
+
+
+def test_a_success_in_a_transaction_of_the_job_closes_a_breaker(world: World, worker: int) -> None:
+    trip(world, worker)
+    world.enqueue(job="pay")
+    world.clock.advance(WAIT_S)
+    (probe,) = world.claim(worker)
+    report = Finished(probe.id, probe.fence, Succeeded("1"), written="1", breakers=RULES.breakers)
+    world.store.transact(finish.complete, report)
+    assert world.store.transact(finish.finish, [report], worker) == [probe.id]
+    x = world.enqueue(job="pay")
+    assert [one.id for one in world.claim(worker)] == [x]
 
 
 def test_a_claim_reports_when_the_next_probe_is_due(world: World, worker: int) -> None:

@@ -227,6 +227,23 @@ def test_retries_are_not_failures_in_a_row(world: World) -> None:
     assert paused(world, "frail") is None
 
 
+def test_a_forged_success_does_not_hide_failures_in_a_row(world: World) -> None:
+    """A process can claim that a transaction of its job has ended an execution which another worker has not begun."""
+    world.register(Definition(name="send", pause_after=2))
+    worker, forger = world.join(lease_s=3600), world.join(lease_s=3600, name="forger")
+    victim = world.enqueue("receive")
+    for _ in range(2):
+        world.enqueue()
+        (attempt,) = world.claim(worker, jobs=["send"])
+        forged = Finished(victim, 1, FAILED, written="", pauses=True)
+        assert world.store.transact(finish.finish, [forged], forger) == [victim]
+        assert world.store.transact(finish.finish, [replace(forged, id=attempt.id)], forger) == [attempt.id]
+        world.finish(attempt, FAILED, PAUSING)
+        again = Finished(attempt.id, attempt.fence, FAILED, written="", pauses=True)
+        assert world.store.transact(finish.finish, [again], forger) == [attempt.id]
+    assert paused(world) is not None
+
+
 def test_other_jobs_are_not_paused(world: World) -> None:
     world.register(Definition(name="frail", pause_after=1))
     fail(world, "receive")

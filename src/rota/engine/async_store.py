@@ -141,7 +141,8 @@ class WorkerCalls:
 
 
 class SupervisorCalls:
-    """The verbs of a supervisor. Implements `engine.port.SupervisorStore`, for a store that is not in this process."""
+    """The verbs of a supervisor as operations on a database, without hints. Implements `engine.port.SupervisorStore`; the
+    simulation uses it as it is. Over HTTP that protocol needs another class, because `Calls` takes functions."""
 
     housekeeping: Sequence[Loop] = ()
 

@@ -62,7 +62,8 @@ def _wake_schedules(tx: Tx, ends: Sequence[End]) -> None:
 
 def _count_failures(tx: Tx, ends: Sequence[End]) -> None:
     """Jobs that pause themselves count failures in a row. Cancelled and skipped executions do not count."""
-    counted = [(end.id, end.status is Status.FAILED) for end in ends if not end.is_plain and end.status in _COUNTED]
+    new = [end for end in ends if not end.is_plain and not end.is_repeated]
+    counted = [(end.id, end.status is Status.FAILED) for end in new if end.status in _COUNTED]
     if counted:
         job_pauses.count(tx, counted)
 

@@ -6,7 +6,7 @@ dead worker's executions makes the same decisions as the report of a live worker
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from operator import attrgetter
 
@@ -88,6 +88,10 @@ def times(claim: Claim) -> tuple[int, int, int, int | None]:
     return claim.lane, claim.started_at, begun_at - due_at, None if tick is None else begun_at - tick
 
 
+Written = tuple[list[str], list[End]]
+"""The ids whose report was stale, and the executions that have ended."""
+
+
 def timed(report: Finished, claim: Claim) -> Finished:
     """The report with these fields."""
     lane, started_at, waited, late = times(claim)
@@ -99,13 +103,13 @@ def finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> li
 
     If `worker` is given, a report of an attempt that another worker holds is stale too.
     """
-    stale = _finish(tx, reports, worker)
+    stale, ends = _finish(tx, reports, worker)
     if any(report.breakers for report in reports):
-        breakers.count(tx, _shown(reports, frozenset(stale)))
+        breakers.count(tx, _shown(reports, frozenset(stale), {end.id for end in ends if end.is_repeated}))
     return stale
 
 
-def _finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> list[str]:
+def _finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> Written:
     simple = [report for report in reports if _is_simple(report)]
     stale, ends = _succeed(tx, simple, worker) if simple else ([], [])
     if len(simple) < len(reports):
@@ -114,16 +118,12 @@ def _finish(tx: Tx, reports: Sequence[Finished], worker: int | None = None) -> l
         order = {report.id: number for number, report in enumerate(reports)}
         stale, ends = stale + more_stale, sorted(ends + more_ends, key=lambda end: order[end.id])
     after_end(tx, ends)
-    return stale
+    return stale, ends
 
 
 def _is_simple(report: Finished) -> bool:
     """Whether there is nothing to write but the result."""
     return type(report.outcome) is Succeeded and report.written is None and report.usage is None
-
-
-Written = tuple[list[str], list[End]]
-"""The ids whose report was stale, and the executions that have ended."""
 
 
 def _succeed(tx: Tx, reports: Sequence[Finished], worker: int | None) -> Written:
@@ -166,7 +166,8 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
 
     A job that completed in a transaction of its own has no running row any more. Its report is stale, but `after_end`
     follows once more, because the hints of that transaction may not have been sent. While the transaction is open, its
-    row is locked and skipped: the transaction ends the execution, or a reconciliation gives it back.
+    row is locked and skipped: the transaction ends the execution, or a reconciliation gives it back. A report without a
+    running row is checked against the finished one, because a job can forge it.
     """
     rows: list[Held] = []
     for statement, is_written in (("held", False), ("held_free", True)):
@@ -180,7 +181,7 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
             current.append((row, report))
             continue
         stale.append(report.id)
-        if row is None and report.written is not None:
+        if row is None and report.written is not None and _was_completed(tx, report, worker):
             ends.append(End(report.id, Status.SUCCESS, Reason.COMPLETED, not report.pauses, is_repeated=True))
     shared = [row for row, report in current if isinstance(report.outcome, Lost) and report.outcome.shared]
     if shared:
@@ -188,20 +189,26 @@ def _settle_reports(tx: Tx, reports: Sequence[Finished], worker: int | None) -> 
     return stale, _settle(tx, current) + ends
 
 
-def _shown(reports: Sequence[Finished], stale: frozenset[str]) -> list[breakers.Shown]:
-    """For the breakers: whether each attempt shows that its services work. A stale report counts only if the job's own
-    transaction ended the attempt."""
-    relying = [report for report in reports if report.breakers]
+def _was_completed(tx: Tx, report: Finished, worker: int | None) -> bool:
+    """Whether a transaction of the job has ended its execution, in this attempt and on this worker."""
+    found = tx.one("outcome_of", id=report.id, fence=report.fence)
+    return found is not None and found[0] == Status.SUCCESS and worker in (None, found[1])
+
+
+def _shown(reports: Sequence[Finished], stale: frozenset[str], completed: Set[str]) -> list[breakers.Shown]:
+    """For the breakers: whether each attempt shows that its services work. A stale report counts only if a transaction
+    of the job has ended the attempt (`completed`)."""
     return [
-        (report.id, report.breakers, True if report.id in stale else breaker.shown(report.outcome))
-        for report in relying
-        if report.id not in stale or report.written is not None
+        (report.id, report.breakers, True if report.id in completed else breaker.shown(report.outcome))
+        for report in reports
+        if report.breakers and (report.id not in stale or report.id in completed)
     ]
 
 
 def complete(tx: Tx, report: Finished) -> None:
     """Ends one attempt in a transaction of its job. Raises if the attempt is stale: the transaction must roll back."""
-    if _finish(tx, [report]):
+    stale, _ = _finish(tx, [report])
+    if stale:
         raise LeaseLost(
             f"attempt {report.fence} of execution {report.id} is no longer the one that counts: its effects must be "
             "rolled back"

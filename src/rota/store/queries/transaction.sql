@@ -10,4 +10,4 @@ SELECT id, lane, rank, worker, fence, attempts, crashes, first_start_at, started
 FROM running WHERE id AMONG(:ids, uuid) ORDER BY id FOR UPDATE SKIP LOCKED
 
 -- name: outcome_of
-SELECT status FROM finished WHERE id = :id AND fence = :fence
+SELECT status, worker FROM finished WHERE id = :id AND fence = :fence
