@@ -31,7 +31,7 @@ pytestmark = pytest.mark.xdist_group("kill")
 
 KILLS = int(os.environ.get("ROTA_KILLS", "300"))
 POSTGRES_KILLS = int(os.environ.get("ROTA_POSTGRES_KILLS", "60"))
-SAMPLE = 5
+SAMPLE = 3
 LEASE_S = 1.0
 LONG_S = 600.0
 TICKET = "the-one"

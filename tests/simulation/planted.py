@@ -403,7 +403,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("promoted too early", lambda: _rewritten("due", "run_at <= :now", "run_at <= :now + 300000")),
     Bug("acknowledged before the commit", _acknowledged_before_the_commit, ("sqlite",)),
     Bug("leases by the machine's own clock", _lease_by_the_local_clock, first=8),
-    Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", ""), first=9),
+    Bug("claims without a lease", lambda: _rewritten("claim_heads", "AND w.lease_until > :now", ""), first=14),
     Bug(
         "the local deadline of a lease is ignored",
         lambda: _replaced(Heart, "_lose", _nothing()),
@@ -413,7 +413,7 @@ BUGS: tuple[Bug, ...] = (
     # The workers must live on: the executions of dead ones are rescued.
     Bug("a claim whose reply was lost is kept forever", _reconcile_removed, first=2, events=(Fault.DEAF,)),
     Bug("given back at the first suspicion", _given_back_at_the_first_suspicion),
-    Bug("late claims are not disowned", _late_claims_are_not_disowned, first=26),
+    Bug("late claims are not disowned", _late_claims_are_not_disowned, first=39),
     Bug("a jump of the clock ends every lease", lambda: _replaced(Upkeep, "_notice_jump", _nothing()), first=1),
     Bug("no cap on crashes", lambda: mock.patch.object(lifecycle, "CRASH_CAP", 10**9), first=28),
     Bug("a retry forgets that it was cancelled", _cancel_forgotten_by_retries, first=19),
@@ -437,7 +437,7 @@ BUGS: tuple[Bug, ...] = (
     Bug("a resume loses the place in line", lambda: _rewritten("release", "w.rank", "w.since_at")),
     Bug("a release skips a blocker", _other_blockers_ignored),
     Bug("the rest of a resume is forgotten", lambda: _replaced(blockers, "release_lifted", _nothing(False)), first=4),
-    Bug("claims ignore the rank", _claims_ignore_the_rank, first=10),
+    Bug("claims ignore the rank", _claims_ignore_the_rank, first=15),
     Bug("jobs are claimed that the worker does not have", _jobs_of_others_are_claimed, ("sqlite",), first=2),
     Bug("the depth of a queue is not checked", lambda: _replaced(enqueue, "check_depth", _nothing()), first=17),
     Bug("workers rely on hints and do not poll", _polling_removed),

@@ -20,8 +20,11 @@ from rota.views import execution, lookup, map_items, queue, run, step, why, work
 from rota.views.run import PartialMap, RunDetail
 from rota.views.shape import to_json
 from rota.views.step import StepInfo
+from tests.support.proving import proof
 from tests.support.world import APP, NAMESPACE
 from tests.workflow.stage import Fail, Stage
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 T = TypeVar("T")
 FILES = {"files": list(range(10)), "pages": 3}

@@ -14,6 +14,8 @@ from tests.support.tables import table
 from tests.support.world import NAMESPACE
 from tests.workflow.stage import Fail, Stage
 
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
+
 
 def ref(path: str) -> dict[str, str]:
     return {"$": path}

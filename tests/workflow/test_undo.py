@@ -9,9 +9,12 @@ import pytest
 from rota.domain.errors import Conflict, UsageError
 from rota.ops import control, fleet
 from rota.ops.runs import expand, start
+from tests.support.proving import proof
 from tests.support.tables import table
 from tests.support.world import NAMESPACE
 from tests.workflow.stage import Fail, Stage, one_success
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 TAKES = {"x": {"first": True}}
 """The parameters of a job that can undo a step."""

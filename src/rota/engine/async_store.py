@@ -141,8 +141,10 @@ class WorkerCalls:
 
 
 class SupervisorCalls:
-    """The verbs of a supervisor as operations on a database, without hints. Implements `engine.port.SupervisorStore`; the
-    simulation uses it as it is. Over HTTP that protocol needs another class, because `Calls` takes functions."""
+    """The verbs of a supervisor as operations on a database, without hints. Implements `engine.port.SupervisorStore`.
+
+    The simulation uses it as it is. Over HTTP that protocol needs another class, because `Calls` takes functions.
+    """
 
     housekeeping: Sequence[Loop] = ()
 
