@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import FAILED, Shop
 
 
+@pytest.mark.prove
 def test_a_state_narrows_the_list_and_survives_a_reload(page: Page) -> None:
     page.goto("/executions")
     page.get_by_role("navigation", name="States").get_by_role("link", name=re.compile("^Failed")).click()

@@ -29,6 +29,7 @@ def test_the_list_leads_to_a_job_and_its_failures(shop: Shop, page: Page) -> Non
     page.get_by_role("table", name="Executions, newest first").wait_for()
 
 
+@pytest.mark.prove
 def test_the_form_checks_arguments_as_the_server_does(shop: Shop, page: Page) -> None:
     page.goto(f"{shop.url}/jobs/shop/many_lines")
     page.get_by_role("button", name="Run…").click()

@@ -29,7 +29,7 @@ def sign_in(page: Page, locked: Locked, role: str, path: str) -> None:
     page.wait_for_url(f"{locked.url}{path}")
 
 
-@pytest.mark.parametrize("role", ["viewer", proof("operator"), proof("admin")])
+@pytest.mark.parametrize("role", [proof("viewer"), proof("operator"), proof("admin")])
 def test_what_a_role_may_not_do_is_absent(page: Page, locked: Locked, role: str) -> None:
     sections, actions = SEEN[role]
     sign_in(page, locked, role, "/schedules?of=daily_report")

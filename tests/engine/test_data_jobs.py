@@ -15,6 +15,7 @@ import pytest
 from rota.store import reader
 from tests.api.server import Server, serving
 from tests.support.databases import fresh_database
+from tests.support.proving import proof
 from tests.support.waiting import eventually
 from tests.support.workers import Worker
 
@@ -39,7 +40,7 @@ class Site:
         self._serving.__exit__(None, None, None)
 
 
-@pytest.fixture(params=["sqlite", "postgres"], scope="module")
+@pytest.fixture(params=["sqlite", proof("postgres")], scope="module")
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("data")
     site = Site(folder, f"sqlite:///{folder}/rota.db" if request.param == "sqlite" else fresh_database())

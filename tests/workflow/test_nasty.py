@@ -11,9 +11,12 @@ import pytest
 from rota.domain.outcome import Succeeded
 from rota.domain.workflow import rules
 from rota.ops import claim, upkeep
+from tests.support.proving import proof
 from tests.support.tables import table
 from tests.support.world import RecordingBus
 from tests.workflow.stage import Fail, Stage
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 
 def ref(path: str) -> dict[str, str]:

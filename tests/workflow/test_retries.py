@@ -8,8 +8,11 @@ import msgspec
 import pytest
 
 from rota.domain.errors import ArgumentsError, Conflict, UnknownExecution, UsageError
+from tests.support.proving import proof
 from tests.support.tables import table
 from tests.workflow.stage import Fail, Stage
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 
 def ref(path: str) -> dict[str, str]:

@@ -16,9 +16,12 @@ from rota.ops.runs import begin_wait
 from rota.ops.runs.end_waits import end_waits
 from rota.store.hints import Due
 from rota.store.port import Tx
+from tests.support.proving import proof
 from tests.support.tables import table
 from tests.support.world import NAMESPACE
 from tests.workflow.stage import Fail, Stage
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 DAY_S = 86_400
 
