@@ -58,7 +58,7 @@ class RunRow(msgspec.Struct, frozen=True, array_like=True):
     undo_of: str | None
     """The run that this one undoes."""
     base: int
-    """What is subtracted from the number of the version to show it: shown numbers count from 1 for each workflow."""
+    """The shown version is the stored number minus this one: shown numbers count from 1 for each workflow."""
 
 
 class StepRow(msgspec.Struct, frozen=True, array_like=True):

@@ -50,7 +50,7 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
     stopping: str | None
     undo: str | None
     base: int
-    """What is subtracted from its version to show it: shown numbers count from 1 for each workflow."""
+    """The shown version is the stored number minus this one: shown numbers count from 1 for each workflow."""
     latest_base: int
 
 
