@@ -167,6 +167,6 @@ def test_a_store_in_memory_works_with_its_thread_too() -> None:
         id = world.enqueue()
         assert world.executions() == [id]
         with pytest.raises(StoreError):
-            store.transact(lambda tx: tx.run("place_alike_scheduled", items=[], namespace=None))
+            store.transact(lambda tx: tx.run("add_queues", queues=[("mail",)], namespace=None))
     finally:
         store.close()

@@ -73,11 +73,16 @@ class StepOf(msgspec.Struct, frozen=True):
 
 
 _NO_STEP = (None, None, None, None)
-_of_route = attrgetter("namespace", "app", "job", "queue", "job_version", "lane")
-_of_batch = attrgetter("priority", "run_at", "deadline", "schedule", "tick", "catch_up", "event")
-_of_origin = attrgetter(*(name for name in Origin.__struct_fields__ if name != "parent"))
 _NO_TICK = dict.fromkeys(("deadline", "schedule", "tick", "catch_up", "event"))
-_asdict = msgspec.structs.asdict
+_ROUTE = ("namespace", "app", "job", "queue", "job_version", "lane")
+_BATCH = ("priority", "run_at", *_NO_TICK)
+_of_route = attrgetter(*_ROUTE)
+_of_batch = attrgetter(*_BATCH)
+_of_origin = attrgetter(*(name for name in Origin.__struct_fields__ if name != "parent"))
+_NAMES = (*_ROUTE, *_BATCH, *Origin.__struct_fields__)
+_values = attrgetter(
+    *(f"route.{name}" for name in _ROUTE), *_BATCH, *(f"origin.{name}" for name in Origin.__struct_fields__)
+)
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -154,14 +159,14 @@ def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], ske
     limit, or an id was made more than `skew` microseconds before or after the database's time. Every policy adds a
     number to the instant of the start, so these numbers are passed.
     """
-    first, last, priority = min(items), max(items), columns["priority"]
-    given = {"items": items} if first != last else {"id": first, "arguments": items[first]}
+    priority = columns["priority"]
+    form, given = _given(items)
     placed = tx.one(
-        "place_at_once" if first != last else "place_at_once_single",
+        "place_at_once" + form,
         fifo=rank(Policy.FIFO, 0, priority),
         priority_rank=rank(Policy.PRIORITY, 0, priority),
-        first_made=made_at(first),
-        last_made=made_at(last),
+        first_made=made_at(min(items)),
+        last_made=made_at(max(items)),
         skew=skew,
         **_NO_TICK,
         **given,
@@ -176,14 +181,22 @@ def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], ske
 
 def _place_alike(tx: Tx, batch: Batch) -> None:
     """One batch: its columns are sent once, however many items it has, and the same statement counts them."""
-    count = len(batch.items)
     if batch.run_at > tx.now:
-        tx.run("place_alike_scheduled", count=count, **_parameters(batch))
+        tx.run("place_alike_scheduled", items=batch.items, count=len(batch.items), **_columns(batch))
         tx.tell(Due(batch.run_at))
     else:
+        form, given = _given(batch.items)
         place = batch.rank
-        tx.run("place_alike_ready", rank=place, count=count, **_parameters(batch))
+        tx.run("place_alike_ready" + form, rank=place, count=len(batch.items), **given, **_columns(batch))
         tx.tell(Ready({batch.route.lane: place}))
+
+
+def _given(items: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """The ending of the name of a statement that takes one item or many, and its parameters for these items."""
+    if len(items) != 1:
+        return "", {"items": items}
+    ((id, arguments),) = items.items()
+    return "_single", {"id": id, "arguments": arguments}
 
 
 def _place_rows(tx: Tx, batches: Sequence[Batch]) -> None:
@@ -231,7 +244,7 @@ def _insert(tx: Tx, batches: Sequence[Batch]) -> None:
             for one in group
             for position, item in enumerate(one.items.items())
         ]
-        tx.run("place", rows=rows, **_asdict(group[0].origin))
+        tx.run("place", rows=rows, **msgspec.structs.asdict(group[0].origin))
 
 
 def _tags(batches: Sequence[Batch]) -> list[tuple[str, str, str]]:
@@ -251,6 +264,6 @@ def _texts_of(stored: str) -> list[str]:
         return []
 
 
-def _parameters(batch: Batch) -> dict[str, Any]:
-    """All parameters that one of the statements names."""
-    return {**_asdict(batch.origin), **_asdict(batch), **_asdict(batch.route)}
+def _columns(batch: Batch) -> dict[str, Any]:
+    """The columns that all executions of a batch share, by name."""
+    return dict(zip(_NAMES, _values(batch), strict=True))

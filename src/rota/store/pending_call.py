@@ -22,6 +22,16 @@ FIRST_PAUSE_S = 0.01
 LONGEST_PAUSE_S = 0.2
 
 
+def rows_of(args: tuple[Any, ...]) -> int:
+    """Roughly the number of rows that an operation writes."""
+    return sum(len(each) for each in args if type(each) is list)
+
+
+def is_large(op: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether other writers must not wait for several operations like this in a row."""
+    return rows_of(args) >= LARGE and declared(op).is_large
+
+
 class PendingCall:
     """A call and its outcome. Either the store begins it or the caller takes it back, never both."""
 
@@ -61,13 +71,11 @@ class PendingCall:
 
     @property
     def rows(self) -> int:
-        """Roughly the number of rows that the operation writes."""
-        return sum(len(each) for each in self.args if type(each) is list)
+        return rows_of(self.args)
 
     @property
     def is_large(self) -> bool:
-        """Whether other writers must not wait for several operations like this in a row."""
-        return self.rows >= LARGE and declared(self.op).is_large
+        return is_large(self.op, self.args)
 
     def begin(self, at: float | None = None) -> bool:
         """For the store: False if the caller has taken the call back.

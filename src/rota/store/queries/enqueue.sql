@@ -14,8 +14,13 @@ INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
 SELECT :lane, :rank, id, 0, 0, 0 FROM KEYS(:items, id uuid) e;
 INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
 
+-- name: place_alike_ready_single @sqlite
+INSERT INTO execution (PLACED, created_at) VALUES (PLACED(:id AS id), :now);
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes) VALUES (:lane, :rank, :id, 0, 0, 0);
+INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
+
 -- name: place_alike_ready @postgres
-WITH e AS MATERIALIZED (SELECT * FROM PAIRS(:items, id uuid, arguments text) t),
+WITH e AS ITEMS(:items, id uuid, arguments text),
 known AS (INSERT INTO execution (PLACED, created_at) SELECT PLACED(e.id, e.arguments), :now FROM e),
 counted AS (INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created'))
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes)

@@ -23,6 +23,7 @@ from rota.store.pipe_listener import PipeListener
 from rota.store.sqlite import side_files
 
 _LARGEST = 60_000
+_TICK_NS = 20_000_000
 _HAS_PROC = os.path.isdir("/proc/self/fd")  # noqa: PTH112
 _encode = msgspec.json.Encoder().encode
 
@@ -36,7 +37,8 @@ class SqliteBus:
         self._clock = clock
         self._socket: socket.socket | None = None
         self._folder_fd = -1
-        self._seen: tuple[int, int, int] | None = None
+        self._seen = 0
+        """When the folder had been changed last when it was listed; 0 if it must be listed again."""
         self._names: dict[str, frozenset[str]] = {}
         self._guard = threading.Lock()
 
@@ -46,7 +48,7 @@ class SqliteBus:
         # Threads that wait for results send hints too, at the same time as the writer thread.
         with self._guard, contextlib.suppress(OSError, StoreUnavailable):  # `listen` reports a bad folder.
             self._look()
-            wanted = merged(hints)
+            wanted = merged(hints) if self._names else []
             for name, kinds in list(self._names.items()):
                 news = [hint for hint in wanted if hint.__struct_config__.tag in kinds]
                 if news:
@@ -66,16 +68,19 @@ class SqliteBus:
             self._leave()
 
     def _look(self) -> None:
-        folder = os.lstat(self._folder)
-        seen = folder.st_dev, folder.st_ino, folder.st_mtime_ns
-        if seen != self._seen:
-            self._leave()
-            self._folder_fd = side_files.open_folder(self._database, create=False)
-            self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}
-            self._seen = seen
+        """Lists the folder if it has changed, or was removed and made again."""
+        if self._folder_fd >= 0:
+            folder = os.fstat(self._folder_fd)
+            if folder.st_mtime_ns == self._seen and folder.st_nlink:
+                return
+        self._leave()
+        self._folder_fd = side_files.open_folder(self._database, create=False)
+        changed_at = os.fstat(self._folder_fd).st_mtime_ns
+        # A file that comes within a tick of the file system's clock does not change the time again.
+        self._seen = changed_at if self._clock.now() * 1000 - changed_at > _TICK_NS else 0
+        self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}
 
     def _leave(self) -> None:
-        self._seen = None
         self._names = {}
         if self._folder_fd >= 0:
             os.close(self._folder_fd)

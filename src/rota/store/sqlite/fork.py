@@ -9,11 +9,9 @@ they are next needed. The child's copy of a store stays closed.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
 from typing import Protocol
 
 
@@ -30,25 +28,23 @@ class Forkable(Protocol):
 
 
 class Gate:
-    """Counts the threads that use the connections, and can be shut until they have left."""
+    """Counts the threads that use the connections, and can be shut until they have left. `with gate:` is one use."""
 
     def __init__(self) -> None:
         self._change = threading.Condition()
         self._inside: list[int] = []
         self._is_shut = False
 
-    @contextlib.contextmanager
-    def inside(self) -> Iterator[None]:
-        me = threading.get_ident()
+    def __enter__(self) -> None:
         with self._change:
             while self._is_shut:
                 self._change.wait()
-            self._inside.append(me)
-        try:
-            yield
-        finally:
-            with self._change:
-                self._inside.remove(me)
+            self._inside.append(threading.get_ident())
+
+    def __exit__(self, *_: object) -> None:
+        with self._change:
+            self._inside.remove(threading.get_ident())
+            if self._is_shut:
                 self._change.notify_all()
 
     def shut(self) -> bool:

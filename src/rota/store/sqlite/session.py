@@ -7,8 +7,11 @@ rows it moves.
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from typing import Any, TypeVar
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,7 +22,19 @@ from rota.store.statements import on_table
 from rota.store.transaction_base import Session, decoder
 
 T = TypeVar("T")
+Params = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
+_NAMED = re.compile(r"'[^']*'|:(\w+)")
+_LIST = re.compile(r"json_each\(:(\w+)\)")
+
+
+class Prepared(NamedTuple):
+    """A statement whose parameters have numbers: sqlite3 takes a tuple in a third of the time of a dictionary."""
+
+    texts: list[tuple[str, Callable[[Params], tuple[Any, ...]]]]
+    """Each with what picks its values from the parameters."""
+    lists: set[str]
+    """The parameters that may be lists or dictionaries."""
 
 
 class SqliteSession(Session):
@@ -30,6 +45,7 @@ class SqliteSession(Session):
         self._connection = connection
         self._clock = clock
         self._statements = statements.load("sqlite")
+        self._prepared: dict[str, Prepared] = {}
         self._gathering: dict[str, str] = {}
 
     def begin(self) -> None:
@@ -38,30 +54,28 @@ class SqliteSession(Session):
         self.hints = []
 
     def changed(self, name: str, /, **params: Any) -> int:
-        bound = self._bound(params)
         changed = 0
-        for text in self._statements[name]:
-            changed = self._connection.execute(text, bound).rowcount
+        for text, values in self._texts(name, params):
+            changed = self._connection.execute(text, values(params)).rowcount
         return changed
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
-        bound = self._bound(params)
-        first, *rest = self._statements[name]
-        found = self._connection.execute(first, bound).fetchall()
-        for text in rest:
-            self._connection.execute(text, bound)
+        (text, values), *rest = self._texts(name, params)
+        found = self._connection.execute(text, values(params)).fetchall()
+        for text, values in rest:
+            self._connection.execute(text, values(params))
         return found
 
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
-        bound = self._bound(params)
-        first, *rest = self._statements[name]
+        (first, values), *rest = self._texts(name, params)
+        bound = values(params)
         text = self._gathering.get(name) or self._gather(name, first, bound)
         (gathered,) = self._connection.execute(text, bound).fetchone()
         found = decoder(kind).decode(gathered)
         if rest:
-            bound["returned"] = _encode([row[0] for row in found]).decode()  # type: ignore[index]
-        for text in rest:
-            self._connection.execute(text, bound)
+            params["returned"] = _encode([row[0] for row in found]).decode()  # type: ignore[index]
+        for text, values in rest:
+            self._connection.execute(text, values(params))
         return found
 
     def on_table(self, name: str, table: str) -> str:
@@ -70,14 +84,18 @@ class SqliteSession(Session):
             self._statements[derived] = tuple(on_table(text, table) for text in self._statements[name])
         return derived
 
-    def _bound(self, params: dict[str, Any]) -> dict[str, Any]:
-        for name, value in params.items():
-            if type(value) in (list, dict):
-                params[name] = _encode(value).decode()
+    def _texts(self, name: str, params: Params) -> list[tuple[str, Callable[[Params], tuple[Any, ...]]]]:
+        """The texts of a statement; adds the time to the parameters, and encodes the lists among them."""
+        prepared = self._prepared.get(name)
+        if prepared is None:
+            prepared = self._prepared[name] = _prepared(self._statements[name])
         params["now"] = self.now
-        return params
+        for each in prepared.lists:
+            if type(value := params.get(each)) in (list, dict):
+                params[each] = _encode(value).decode()
+        return prepared.texts
 
-    def _gather(self, name: str, text: str, bound: dict[str, Any]) -> str:
+    def _gather(self, name: str, text: str, bound: tuple[Any, ...]) -> str:
         """`text` turned into a statement that returns all its rows as one JSON array of arrays."""
         head = self._connection.execute(text, bound)
         names = [column[0] for column in head.description]
@@ -86,3 +104,21 @@ class SqliteSession(Session):
         head.close()
         self._gathering[name] = " ".join(("SELECT json_group_array(json_array(", columns, ")) FROM (", text, ")"))
         return self._gathering[name]
+
+
+def _prepared(texts: tuple[str, ...]) -> Prepared:
+    return Prepared([_numbered(text) for text in texts], {name for text in texts for name in _LIST.findall(text)})
+
+
+def _numbered(text: str) -> tuple[str, Callable[[Params], tuple[Any, ...]]]:
+    """`:name` becomes `?1`, and the function picks the values in the order of the numbers."""
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return f"?{numbers.setdefault(found[1], len(numbers) + 1)}" if found[1] else found[0]
+
+    numbered = _NAMED.sub(number, text)
+    names = list(numbers)
+    if len(names) > 1:
+        return numbered, itemgetter(*names)
+    return numbered, lambda params: tuple(params[name] for name in names)

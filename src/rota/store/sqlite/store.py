@@ -16,13 +16,13 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
 from rota.domain.errors import ReadStopped, StoreError, StoreUnavailable
 from rota.store import migrate
-from rota.store.hints import Bus
-from rota.store.pending_call import MOST_ROWS, PendingCall
+from rota.store.hints import Bus, Hint
+from rota.store.pending_call import MOST_ROWS, PendingCall, is_large
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
 from rota.store.sqlite.bus import SilentBus, SqliteBus
@@ -105,34 +105,57 @@ class SqliteStore:
             return self.submit(op, *args, **kwargs).result()
         if self._closed:
             raise StoreUnavailable("the store is closed")
+        if self._may_write_here(op, args) and (written := self._write_here(op, args, kwargs)) is not None:
+            result, hints = written
+            self._send_hints(hints)
+            return result
+        self._refuse_reentry()
         call = PendingCall(op, args, kwargs)
-        if not self._write_here(call):
-            self._refuse_reentry()
-            self._send(call)
-            if not call.wait(self._busy_s):
-                raise self.too_busy()
+        self._send(call)
+        if not call.wait(self._busy_s):
+            raise self.too_busy()
         return cast("T", call.answer())
 
-    def _write_here(self, call: PendingCall) -> bool:
-        """Runs the operation in the calling thread; False if it must wait, or would make others wait.
+    def _may_write_here(self, op: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Whether a call may be run in the calling thread; False if it must wait, or would make others wait.
 
         Where several threads call at once, the writer thread commits their calls together. A caller that wrote before a
         group of the writer thread would take the lock from it again and again.
         """
         is_shared = self._company > 1 or self._has_group or self._writing.locked() or not self._inbox.empty()
-        if not self._callers_write or is_shared or call.is_large:
-            return False
-        # A signal handler may raise in the main thread at any point: `with` releases the lock even then.
-        with self._writing:
+        return self._callers_write and not is_shared and not is_large(op, args)
+
+    def _write_here(
+        self, op: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[T, list[Hint]] | None:
+        """Runs an operation in a transaction of its own; None if another process has the lock."""
+        # A signal handler may raise in the main thread at any point: `with` releases the locks even then.
+        with self._writing, self.gate:
             try:
                 self._caller_that_writes = threading.get_ident()
+                if not self._is_open:
+                    self._open()
                 if not self._turn.take_now():
-                    return False
-                self._commit([call])
+                    return None
+                self._begin()
+                self._session.begin()
+                result = op(self._session, *args, **kwargs)
+                self._connection.execute("COMMIT")
+                return result, self._session.hints
+            except BaseException as error:
+                self._undo()
+                if isinstance(error, sqlite3.Error):
+                    raise translated(error, self.path) from error
+                raise
             finally:
                 self._turn.release()
                 self._caller_that_writes = None
-        return True
+                # This caller, and those that wait already: so many may arrive together the next time.
+                self._company = 1 + self._inbox.qsize()
+
+    def _send_hints(self, hints: list[Hint]) -> None:
+        with contextlib.suppress(Exception):  # Hints may be lost, and no call may fail because of one.
+            self.bus.send(hints)
 
     def _refuse_reentry(self) -> None:
         """Refuses a call from a signal handler that has interrupted a write of its own thread: it would deadlock."""
@@ -159,7 +182,7 @@ class SqliteStore:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        with self.gate.inside(), self._reader(watch) as session:
+        with self.gate, self._reader(watch) as session:
             return query(session, *args, **kwargs)
 
     def blocker(self) -> int | None:
@@ -168,7 +191,7 @@ class SqliteStore:
     def commits(self) -> int | None:
         if self._closed or self.path == MEMORY:
             return None
-        with self.gate.inside():
+        with self.gate:
             try:
                 if self._probe is None:
                     self._probe = connect(self._file, write=False, patience_s=0.0)
@@ -306,7 +329,7 @@ class SqliteStore:
 
     def _commit(self, group: list[PendingCall], *, is_writer: bool = False) -> None:
         """Runs the group in one transaction and answers every caller."""
-        with self.gate.inside():
+        with self.gate:
             started = self._commit_inside(group, is_writer)
         # The answered callers and those that wait already: so many may arrive together the next time.
         self._company = len(started) + self._inbox.qsize()
@@ -339,8 +362,7 @@ class SqliteStore:
             for call in started:
                 call.error = self._translated(error)
         else:
-            with contextlib.suppress(Exception):  # Hints may be lost, and no call may fail because of one.
-                self.bus.send([hint for call in started for hint in call.hints])
+            self._send_hints([hint for call in started for hint in call.hints])
         return started
 
     def _begin(self) -> None:
@@ -348,12 +370,11 @@ class SqliteStore:
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
+                return
             except sqlite3.OperationalError as error:
                 # A program that does not use the turn lock has locked the file.
                 if not is_busy(error) or self.clock.monotonic() >= give_up_at:
                     raise
-            else:
-                return
 
     def _perform_all(self, group: list[PendingCall]) -> None:
         for together, members in itertools.groupby(group, key=lambda call: declared(call.op).together):

@@ -111,7 +111,7 @@ CREATE TABLE deploy (
 -- Never updated, except that a debounce moves the start deadline, and that a tick which waits for other jobs notes
 -- their executions.
 CREATE TABLE execution (
-    id           TEXT NOT NULL,
+    id           TEXT PRIMARY KEY,
     namespace    TEXT NOT NULL,
     app          TEXT NOT NULL,
     job          TEXT NOT NULL,
@@ -151,8 +151,7 @@ CREATE TABLE execution (
     cache_key    TEXT,
     callback     TEXT,
     catch_up INTEGER
-);
-CREATE UNIQUE INDEX execution_id ON execution (id);
+) WITHOUT ROWID;
 CREATE INDEX execution_job ON execution (namespace, job, id);
 CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
 CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
