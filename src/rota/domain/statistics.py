@@ -125,7 +125,8 @@ class Tally:
         self.counts = [0] * len(COUNTS)
         self.times: list[Histogram] = [{} for _ in TIMES]
 
-    def add(self, outcome: Count, count: int) -> None:
+    def add(self, outcome: str, count: int) -> None:
+        """`outcome` is one of `COUNTS`."""
         self.counts[COUNTS.index(outcome)] += count
 
     def count(self, outcome: Count) -> int:
@@ -135,6 +136,11 @@ class Tally:
         into = self.times[number]
         for one, count in found.items():
             into[one] = into.get(one, 0) + count
+
+    def add_all(self, other: Tally) -> None:
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        for number, found in enumerate(other.times):
+            self.add_times(number, found)
 
 
 def bucket(microseconds: int) -> int:
@@ -191,29 +197,35 @@ _histograms = msgspec.json.Decoder(list[Histogram]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def times_of(*columns: str | None) -> list[Histogram]:
-    """The histograms of the columns of a delta."""
-    return [_as_histogram(_times(column)) if column else {} for column in columns]
-
-
-def _as_histogram(found: Histogram | list[int]) -> Histogram:
+def times_of(column: str) -> Histogram:
+    """The histogram of a column of a delta."""
+    found = _times(column)
     return histogram(found) if isinstance(found, list) else found
 
 
 def fold(deltas: Iterable[Delta]) -> dict[Key, Tally]:
     """The sums that deltas add to each row."""
-    tallies: dict[Key, Tally] = {}
+    minutes: dict[Key, Tally] = {}
     for delta in deltas:
-        times = times_of(delta.run_times, delta.start_latencies, delta.latenesses)
-        for step_s in STEPS_S:
-            key = (delta.lane, step_s, begin_of(delta.at, step_s))
-            tally = tallies.get(key)
-            if tally is None:
-                tally = tallies[key] = Tally()
-            tally.add(Count(delta.outcome), delta.count)
-            for number, found in enumerate(times):
-                tally.add_times(number, found)
+        tally = _of(minutes, delta.lane, MINUTE_S, delta.at)
+        tally.add(delta.outcome, delta.count)
+        for number, column in enumerate((delta.run_times, delta.start_latencies, delta.latenesses)):
+            if column is not None:
+                tally.add_times(number, times_of(column))
+    tallies = dict(minutes)
+    for (lane, _, at), tally in minutes.items():
+        for step_s in (FIVE_MINUTES_S, HOUR_S):
+            _of(tallies, lane, step_s, at).add_all(tally)
     return tallies
+
+
+def _of(tallies: dict[Key, Tally], lane: int, step_s: int, at: int) -> Tally:
+    """The tally of the row that has this instant."""
+    key = (lane, step_s, begin_of(at, step_s))
+    found = tallies.get(key)
+    if found is None:
+        found = tallies[key] = Tally()
+    return found
 
 
 def written(found: Histogram) -> str:

@@ -24,7 +24,11 @@ LONGEST_PAUSE_S = 0.2
 
 def rows_of(args: tuple[Any, ...]) -> int:
     """Roughly the number of rows that an operation writes."""
-    return sum(len(each) for each in args if type(each) is list)
+    rows = 0
+    for each in args:
+        if type(each) is list:
+            rows += len(each)
+    return rows
 
 
 def is_large(op: Callable[..., Any], args: tuple[Any, ...]) -> bool:
@@ -45,10 +49,12 @@ class PendingCall:
         "hints",
         "is_begun",
         "is_ended",
+        "is_large",
         "kwargs",
         "not_before",
         "op",
         "result",
+        "rows",
         "tries",
     )
 
@@ -60,6 +66,7 @@ class PendingCall:
         future: Submitted[Any] | None = None,
     ) -> None:
         self.op, self.args, self.kwargs, self.future = op, args, kwargs, future
+        self.rows, self.is_large = rows_of(args), is_large(op, args)
         self.asked_at = MACHINE.monotonic()
         self.result: Any = None
         self.error: BaseException | None = None
@@ -68,14 +75,6 @@ class PendingCall:
         self.not_before, self.tries = 0.0, 0
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
-
-    @property
-    def rows(self) -> int:
-        return rows_of(self.args)
-
-    @property
-    def is_large(self) -> bool:
-        return is_large(self.op, self.args)
 
     def begin(self, at: float | None = None) -> bool:
         """For the store: False if the caller has taken the call back.

@@ -9,8 +9,8 @@ These notations let one text serve both databases:
     PAIRS(:texts, id uuid, name text)    the same with two columns, made from a dictionary: SQLite reads that faster
     KEYS(:texts, id uuid)                a table of the keys of a dictionary
     e AS ITEMS(:items, id uuid, arguments text), COUNT(e)
-                                         PostgreSQL: the same in a WITH clause, and the number of its rows. Such a
-                                         statement has a twin `…_single` for one row, whose columns are parameters
+                                         the same in a WITH clause, and the number of its rows. Such a statement has a
+                                         twin `…_single` for one row, whose columns are parameters
     x.id AMONG(:ids, uuid)               whether a value is in a list
     :now, :clock                         the time when the transaction began; the time when the statement runs
     :returned                            SQLite, from the second statement on: the first column that the first returned
@@ -58,8 +58,11 @@ _EACH = re.compile(r"EACH\(:(\w+), ([^()]+)\)")
 _PAIRS = re.compile(r"PAIRS\(:(\w+), (\w+) \w+, (\w+) \w+\)")
 _DICTIONARY = re.compile(r"\b(?:PAIRS|KEYS)\(")
 _ITEMS = re.compile(r"\bITEMS\((:\w+), (\w+) (\w+), (\w+) (\w+)\)")
-_MANY = r"MATERIALIZED (SELECT * FROM PAIRS(\1, \2 \3, \4 \5) u)"
-_SINGLE = r"(SELECT CAST(:\2 AS \3) AS \2, CAST(:\4 AS \5) AS \4)"
+_MANY = {"sqlite": r"PAIRS(\1, \2 \3, \4 \5)", "postgres": r"MATERIALIZED (SELECT * FROM PAIRS(\1, \2 \3, \4 \5) u)"}
+_SINGLE = {
+    "sqlite": r"(SELECT :\2 AS \2, :\4 AS \4)",
+    "postgres": r"(SELECT CAST(:\2 AS \3) AS \2, CAST(:\4 AS \5) AS \4)",
+}
 _COUNT = re.compile(r"\bCOUNT\((\w+)\)")
 _KEYS = re.compile(r"KEYS\(:(\w+), (\w+) \w+\)")
 _AMONG = re.compile(r"AMONG\(:(\w+), (\w+)\)")
@@ -140,7 +143,7 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
     special: dict[str, tuple[str, ...]] = {}
     for file in sorted((_FOLDER / "queries").iterdir(), key=lambda file: file.name):
         pieces = _HEADER.split(file.read_text())
-        for name, variant, body in _twins(zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True)):
+        for name, variant, body in _twins(zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True), dialect):
             if variant in (None, dialect):
                 target = special if variant else general
                 assert name not in target, f"statement {name} is defined twice"
@@ -151,7 +154,7 @@ def load(dialect: str, schema: str = "rota") -> dict[str, tuple[str, ...]]:
     return general | special
 
 
-def _twins(blocks: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+def _twins(blocks: Iterable[tuple[str, str, str]], dialect: str) -> Iterator[tuple[str, str, str]]:
     """A list that is read in both directions is two statements, and so is an insert of many rows or a single one."""
     for name, variant, short in blocks:
         body = _HEADS.sub(_NEXT_IDS, short)
@@ -160,9 +163,9 @@ def _twins(blocks: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str, s
                 pieces = _DIRECTED.split(body)
                 yield name + ending, variant, "".join(words.get(piece, piece) for piece in pieces)
         else:
-            yield name, variant, _COUNT.sub(r"(SELECT count(*) FROM \1)", _ITEMS.sub(_MANY, body))
+            yield name, variant, _COUNT.sub(r"(SELECT count(*) FROM \1)", _ITEMS.sub(_MANY[dialect], body))
             if _ITEMS.search(body):
-                yield f"{name}_single", variant, _COUNT.sub("1", _ITEMS.sub(_SINGLE, body))
+                yield f"{name}_single", variant, _COUNT.sub("1", _ITEMS.sub(_SINGLE[dialect], body))
 
 
 def _texts(body: str) -> list[str]:

@@ -162,7 +162,7 @@ def _counted(
             for outcome, count in zip(Count, counts, strict=True):
                 at(number, point).add(outcome, count)
         for lane, minute, outcome, count in unfolded:
-            at(series[lane], window.point(minute)).add(Count(outcome), count)
+            at(series[lane], window.point(minute)).add(outcome, count)
     kinds = {time.name.lower(): any(one.startswith(time) for one in metrics) for time in TIMES}
     if any(kinds.values()):
         for number, point, *texts in view.rows("stat_times_of_all" if is_all else "stat_times", **about, **kinds):
@@ -172,8 +172,9 @@ def _counted(
         for lane, minute, *columns in view.rows("unfolded_times", **bounds):
             if lane not in series:
                 continue
-            for kind, times in enumerate(statistics.times_of(*columns)):
-                at(series[lane], window.point(minute)).add_times(kind, times)
+            for kind, column in enumerate(columns):
+                if column is not None:
+                    at(series[lane], window.point(minute)).add_times(kind, statistics.times_of(column))
     return groups, cells
 
 

@@ -8,15 +8,10 @@ FROM EACH(:rows, id uuid, arguments text, namespace text, app text, job text, qu
 
 -- name: place_alike_ready @sqlite
 -- The executions of one batch differ only in id and arguments. The last statement is for the statistics.
-INSERT INTO execution (PLACED, created_at)
-SELECT PLACED(e.id, e.arguments), :now FROM PAIRS(:items, id uuid, arguments text) e;
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes)
-SELECT :lane, :rank, id, 0, 0, 0 FROM KEYS(:items, id uuid) e;
-INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
-
--- name: place_alike_ready_single @sqlite
-INSERT INTO execution (PLACED, created_at) VALUES (PLACED(:id AS id), :now);
-INSERT INTO ready (lane, rank, id, fence, attempts, crashes) VALUES (:lane, :rank, :id, 0, 0, 0);
+WITH e AS ITEMS(:items, id uuid, arguments text)
+INSERT INTO execution (PLACED, created_at) SELECT PLACED(e.id, e.arguments), :now FROM e;
+WITH e AS ITEMS(:items, id uuid, arguments text)
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes) SELECT :lane, :rank, e.id, 0, 0, 0 FROM e;
 INSERT INTO stat_delta (at, lane, count, outcome) VALUES (:now, :lane, :count, 'created')
 
 -- name: place_alike_ready @postgres

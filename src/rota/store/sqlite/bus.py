@@ -69,13 +69,14 @@ class SqliteBus:
 
     def _look(self) -> None:
         """Lists the folder if it has changed, or was removed and made again."""
-        if self._folder_fd >= 0:
+        folder = os.fstat(self._folder_fd) if self._folder_fd >= 0 else None
+        if folder is None or not folder.st_nlink:
+            self._leave()
+            self._folder_fd = side_files.open_folder(self._database, create=False)
             folder = os.fstat(self._folder_fd)
-            if folder.st_mtime_ns == self._seen and folder.st_nlink:
-                return
-        self._leave()
-        self._folder_fd = side_files.open_folder(self._database, create=False)
-        changed_at = os.fstat(self._folder_fd).st_mtime_ns
+        elif folder.st_mtime_ns == self._seen:
+            return
+        changed_at = folder.st_mtime_ns
         # A file that comes within a tick of the file system's clock does not change the time again.
         self._seen = changed_at if self._clock.now() * 1000 - changed_at > _TICK_NS else 0
         self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}

@@ -15,11 +15,11 @@ import itertools
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
-from rota.domain.errors import ReadStopped, StoreError, StoreUnavailable
+from rota.domain.errors import StoreError, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus, Hint
 from rota.store.pending_call import MOST_ROWS, PendingCall, is_large
@@ -37,6 +37,7 @@ from rota.store.sqlite.file import (
     switch_to_wal,
     translated,
 )
+from rota.store.sqlite.readers import Readers
 from rota.store.sqlite.session import SqliteSession
 from rota.store.watch import Watch
 
@@ -44,7 +45,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MOST_IN_GROUP = 256
 LONGEST_PATIENCE_S = 0.001
-MOST_IDLE_READERS = 4
 
 
 class SqliteStore:
@@ -73,7 +73,7 @@ class SqliteStore:
         self._caller_that_writes: int | None = None
         self.gate = fork.Gate()
         self._open()
-        self._readers: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
+        self._readers = Readers(self._file, self.clock, lambda: not self._closed)
         self._inbox: queue.SimpleQueue[PendingCall | None] = queue.SimpleQueue()
         self._company = 0
         self._has_group = False
@@ -182,7 +182,7 @@ class SqliteStore:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        with self.gate, self._reader(watch) as session:
+        with self.gate, self._readers.session(watch) as session:
             return query(session, *args, **kwargs)
 
     def blocker(self) -> int | None:
@@ -234,9 +234,7 @@ class SqliteStore:
 
     def let_go(self) -> None:
         """Closes every connection; the next use opens them again."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._readers.get_nowait()[0].close()
+        self._readers.let_go()
         if self._probe is not None:
             self._probe.close()
             self._probe = None
@@ -299,6 +297,8 @@ class SqliteStore:
 
         With `leaves_large`, a large call is left for the next transaction.
         """
+        if not patience_s and self._inbox.empty():
+            return
         rows = sum(call.rows for call in group)
         give_up_at = self.clock.monotonic() + patience_s
         while len(group) < MOST_IN_GROUP and rows < MOST_ROWS and self._set_aside is None:
@@ -436,27 +436,3 @@ class SqliteStore:
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-
-    @contextlib.contextmanager
-    def _reader(self, watch: Watch) -> Iterator[View]:
-        try:
-            connection, session = self._readers.get_nowait()
-        except queue.Empty:
-            connection = connect(self._file, write=False)
-            session = SqliteSession(connection, self.clock)
-        try:
-            session.begin()
-            connection.execute("BEGIN")
-            with watch.by(connection.interrupt):
-                yield session
-        except sqlite3.Error as error:
-            if watch.is_stopped:
-                raise ReadStopped("the read took too long: narrow it with filters, or read it in parts") from error
-            raise translated(error, self.path) from error
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            if self._closed or self._readers.qsize() >= MOST_IDLE_READERS:
-                connection.close()
-            else:
-                self._readers.put((connection, session))

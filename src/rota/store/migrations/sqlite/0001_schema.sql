@@ -251,9 +251,9 @@ CREATE TABLE finished (
     -- JSON: processor seconds, peak memory, exit code, signal.
     usage TEXT,
     -- In a final row: the last replay of this execution.
-    replayed_as TEXT
-);
-CREATE UNIQUE INDEX finished_id ON finished (id, fence);
+    replayed_as TEXT,
+    PRIMARY KEY (id, fence)
+) WITHOUT ROWID;
 CREATE INDEX finished_status ON finished (status, id) WHERE final = 1;
 
 -- Failed executions that were not replayed or discarded yet.
