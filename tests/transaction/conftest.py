@@ -26,8 +26,8 @@ def url() -> str:
 def shop(url: str) -> Iterator[Shop]:
     with psycopg.connect(url) as connection:
         for table in TABLES.split(", "):
-            connection.execute(f"TRUNCATE rota.{table}".encode())
-        connection.execute("TRUNCATE ledger")
+            connection.execute(f"DELETE FROM rota.{table}".encode())
+        connection.execute("DELETE FROM ledger")
         connection.execute("DELETE FROM rota.queue WHERE name IN ('new', 'elsewhere')")
     shop = Shop(url)
     yield shop

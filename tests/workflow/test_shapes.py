@@ -8,6 +8,7 @@ import pytest
 
 from rota.domain.retry import Fixed
 from rota.domain.status import Status
+from tests.support.proving import proof
 from tests.workflow.stage import Fail, Stage
 
 
@@ -40,6 +41,8 @@ SQUARES = (
     {"id": "square", "job": "square", "map": ref("numbers"), "as": "x"},
     {"id": "total", "job": "total", "with": {"parts": ref("square")}},
 )
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 
 def run(stage: Stage, name: str = "main", **arguments: Any) -> str:

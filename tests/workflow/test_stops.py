@@ -11,6 +11,7 @@ from rota.domain.outcome import Succeeded
 from rota.domain.status import Status
 from rota.domain.unique import OnConflict, Unique
 from rota.ops import control
+from tests.support.proving import proof
 from tests.support.tables import table
 from tests.support.world import NAMESPACE
 from tests.workflow.stage import Fail, Stage
@@ -24,6 +25,8 @@ CHAIN = (
     {"id": "a", "job": "echo", "with": {"x": 1}},
     {"id": "b", "job": "echo", "with": {"x": ref("a")}},
 )
+
+pytestmark = pytest.mark.parametrize("store", ["sqlite", proof("postgres")], indirect=True)
 
 
 def fail() -> None:

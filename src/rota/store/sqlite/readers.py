@@ -52,7 +52,7 @@ class Readers:
                 self._idle.put((connection, session))
 
     def let_go(self) -> None:
-        """Closes the connections that nobody uses."""
+        """Closes the idle connections."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._idle.get_nowait()[0].close()
