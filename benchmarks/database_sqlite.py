@@ -32,6 +32,10 @@ class SqliteDatabase(Database):
     def one(self, text: str) -> int:
         return int(self._reader.execute(text).fetchone()[0])
 
+    def count(self, table: str) -> int:
+        arrivals = self.one("SELECT count(*) FROM arrival") if table in ("ready", "execution") else 0
+        return super().count(table) + arrivals
+
     def ended(self) -> int:
         """From the statistics, which count each end: counting the rows takes longer, the more executions have ended."""
         return self._copied + self.one(_ENDED)

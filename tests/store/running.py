@@ -61,7 +61,7 @@ def foreign(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def ids(path: Path) -> set[str]:
-    """Every execution in a file that is not damaged."""
+    """Every execution in a file that is not damaged, also those that the next transaction places."""
     with foreign(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return {row[0] for row in connection.execute("SELECT id FROM execution")}
+        return {row[0] for row in connection.execute("SELECT id FROM execution UNION ALL SELECT id FROM arrival")}

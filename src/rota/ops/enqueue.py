@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
 from rota.domain import backpressure
 from rota.domain.errors import LeaseLost, QueueFull, StoreError, UnknownJob
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
 from rota.ops import dependencies, keys
 from rota.ops.place import Batch, Route, find_route, place, place_at_once
-from rota.ops.submission import MOST_CLOCK_SKEW_S, MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
+from rota.ops.submission import MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
 from rota.store.port import OneStatement, Tx, operation
 
-_MOST_SKEW = round(MOST_CLOCK_SKEW_S * MICROSECONDS)
 DEPTH_AGE_S = 0.2
 """The counted depth of a queue is cached for this long. Executions that came since then may exceed the limit."""
 
@@ -139,9 +136,9 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
 
 
 def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | None:
-    """Calls with the same header as one, if nothing has to be read and decided before their items are inserted."""
+    """Calls with the same header as one."""
     header: Header = calls[0][0]
-    if not header.is_plain or any(other is not header or len(items) > MOST_ITEMS for other, items in calls):
+    if any(other is not header or len(items) > MOST_ITEMS for other, items in calls):
         return None
     items = [item for _, items in calls for item in items]
     # The store runs calls with the same item one by one, and refuses all but the first.
@@ -149,6 +146,10 @@ def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | Non
 
 
 def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> tuple[int, int] | None:
-    """The most common call as one statement, which looks up the route itself."""
-    columns = msgspec.structs.asdict(header)
-    return place_at_once(tx, columns, {item.id: item.arguments for item in items}, _MOST_SKEW)
+    """The most common call as one statement, which looks up the route itself.
+
+    None if something has to be read and decided before the items are inserted.
+    """
+    if not header.is_plain:
+        return None
+    return place_at_once(tx, header.at_once, {item.id: item.arguments for item in items})

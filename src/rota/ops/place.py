@@ -150,28 +150,31 @@ def place(tx: Tx, batches: Sequence[Batch]) -> None:
         tx.tell(Due(min(deadline for _, deadline in expiring)))
 
 
-def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], skew: int) -> tuple[int, int] | None:
-    """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
+def at_once(columns: Mapping[str, Any], skew: int) -> dict[str, Any]:
+    """What `place_at_once` needs besides the items, which is the same for all executions of a caller.
 
-    `columns` are the namespace, app, job, queue and priority, and those of an `Origin`, each by its name.
-
-    Returns the version and the time; None, and nothing written, if the job or the queue is not known, the queue has a
-    limit, or an id was made more than `skew` microseconds before or after the database's time. Every policy adds a
-    number to the instant of the start, so these numbers are passed.
+    `columns` are the namespace, app, job, queue and priority, and those of an `Origin`, each by its name. The time in
+    an id is at most `skew` microseconds before or after the database's. Every policy adds a number to the instant of
+    the start, so these numbers are passed.
     """
     priority = columns["priority"]
-    form, given = _given(items)
-    placed = tx.one(
-        "place_at_once" + form,
-        fifo=rank(Policy.FIFO, 0, priority),
-        priority_rank=rank(Policy.PRIORITY, 0, priority),
-        first_made=made_at(min(items)),
-        last_made=made_at(max(items)),
-        skew=skew,
-        **_NO_TICK,
-        **given,
-        **columns,
-    )
+    ranks = {"fifo": rank(Policy.FIFO, 0, priority), "priority_rank": rank(Policy.PRIORITY, 0, priority)}
+    return {**_NO_TICK, **columns, **ranks, "skew": skew}
+
+
+def place_at_once(tx: Tx, at_once: Mapping[str, Any], items: dict[str, str]) -> tuple[int, int] | None:
+    """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
+
+    Returns the version and the time; None, and nothing written, if the job or the queue is not known, the queue has a
+    limit, or the time in an id is too far from the database's.
+    """
+    if len(items) == 1:
+        ((id, arguments),) = items.items()
+        made = made_at(id)
+        placed = tx.one("place_at_once_single", id=id, arguments=arguments, first_made=made, last_made=made, **at_once)
+    else:
+        first, last = made_at(min(items)), made_at(max(items))
+        placed = tx.one("place_at_once", items=items, first_made=first, last_made=last, **at_once)
     if placed is None:
         return None
     lane, rank_, version, now = placed

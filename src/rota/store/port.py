@@ -86,12 +86,14 @@ class OneStatement(msgspec.Struct, frozen=True):
     """
 
     run: Callable[..., Any]
-    """None if it did nothing, and the full operation must run."""
+    """Takes a session outside a transaction, and the arguments.
+
+    None if it did nothing and the full operation must run."""
     answer: Callable[..., Any]
     """The result of a call that `run` has executed: from what `run` returned, which is None if its answer was lost,
     and the call's arguments."""
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
-    """The arguments for several calls in one; None if they cannot be joined, or need the full operation."""
+    """The arguments for several calls in one; None if they cannot be joined."""
 
 
 class Operation(msgspec.Struct, frozen=True):

@@ -55,6 +55,39 @@ counted AS (
     INSERT INTO stat_delta (at, lane, count, outcome) SELECT r.now, r.lane, COUNT(e), 'created' FROM r)
 SELECT lane, rank, version, now FROM r
 
+-- name: place_at_once_single @sqlite
+-- Inserts and returns nothing in the same cases as on PostgreSQL, and if the id is taken. The next transaction runs
+-- `place_arrivals`.
+INSERT INTO arrival (
+    id, lane, rank, job_version, created_at, priority, actor, arguments, parent, replay_of, trace, headers, overrides,
+    upstream)
+SELECT :id, l.id, :now + CASE q.policy WHEN 'fifo' THEN :fifo ELSE :priority_rank END, j.version, :now, :priority,
+       :actor, :arguments, :parent, :replay_of, :trace, :headers, :overrides, :upstream
+FROM job j
+JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.job = j.name AND l.queue = :queue
+    AND l.requirements = j.requirements
+JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
+WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
+  AND NOT EXISTS (SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name)
+  AND :first_made >= :now - :skew AND :last_made <= :now + :skew
+  AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = :id)
+RETURNING lane, rank, job_version, created_at
+
+-- name: has_arrivals @sqlite
+SELECT 1 FROM arrival LIMIT 1
+
+-- name: place_arrivals @sqlite
+INSERT INTO execution (
+    id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at, parent,
+    replay_of, trace, headers, overrides, upstream)
+SELECT a.id, l.namespace, l.app, l.job, a.job_version, a.actor, l.queue, a.lane, a.priority, a.arguments, a.created_at,
+       a.created_at, a.parent, a.replay_of, a.trace, a.headers, a.overrides, a.upstream
+FROM arrival a CROSS JOIN lane l ON l.id = a.lane;
+INSERT INTO ready (lane, rank, id, fence, attempts, crashes) SELECT lane, rank, id, 0, 0, 0 FROM arrival;
+INSERT INTO stat_delta (at, lane, count, outcome)
+SELECT min(created_at), lane, count(*), 'created' FROM arrival GROUP BY lane, created_at / 60000000;
+DELETE FROM arrival
+
 -- name: place_ready
 INSERT INTO ready (lane, rank, id, fence, attempts, crashes, run)
 SELECT lane, rank, id, 0, 0, 0, run FROM EACH(:rows, id uuid, lane int, rank bigint, run uuid) e

@@ -43,16 +43,19 @@ class SqliteBus:
         self._guard = threading.Lock()
 
     def send(self, hints: Sequence[Hint]) -> None:
-        if not hints:
-            return
         # Threads that wait for results send hints too, at the same time as the writer thread.
-        with self._guard, contextlib.suppress(OSError, StoreUnavailable):  # `listen` reports a bad folder.
-            self._look()
-            wanted = merged(hints) if self._names else []
-            for name, kinds in list(self._names.items()):
-                news = [hint for hint in wanted if hint.__struct_config__.tag in kinds]
-                if news:
-                    self._send_to(name, news)
+        with self._guard:
+            try:
+                if hints and self._look():
+                    self._send(merged(hints))
+            except (OSError, StoreUnavailable):
+                pass  # `listen` reports a bad folder.
+
+    def _send(self, hints: list[Hint]) -> None:
+        for name, kinds in list(self._names.items()):
+            news = [hint for hint in hints if hint.__struct_config__.tag in kinds]
+            if news:
+                self._send_to(name, news)
 
     def listen(self, *kinds: type[Hint]) -> Listener:
         folder = side_files.open_folder(self._database, create=True)
@@ -67,19 +70,22 @@ class SqliteBus:
                 self._socket = None
             self._leave()
 
-    def _look(self) -> None:
-        """Lists the folder if it has changed, or was removed and made again."""
+    def _look(self) -> bool:
+        """Whether there are listeners. Lists the folder if it has changed, or was removed and made again."""
+        if self._folder_fd < 0 and not os.access(self._folder, os.F_OK):
+            return False  # No process has listened yet.
         folder = os.fstat(self._folder_fd) if self._folder_fd >= 0 else None
         if folder is None or not folder.st_nlink:
             self._leave()
             self._folder_fd = side_files.open_folder(self._database, create=False)
             folder = os.fstat(self._folder_fd)
         elif folder.st_mtime_ns == self._seen:
-            return
+            return bool(self._names)
         changed_at = folder.st_mtime_ns
         # A file that comes within a tick of the file system's clock does not change the time again.
         self._seen = changed_at if self._clock.now() * 1000 - changed_at > _TICK_NS else 0
         self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}
+        return bool(self._names)
 
     def _leave(self) -> None:
         self._names = {}

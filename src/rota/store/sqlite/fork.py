@@ -31,18 +31,19 @@ class Gate:
     """Counts the threads that use the connections, and can be shut until they have left. `with gate:` is one use."""
 
     def __init__(self) -> None:
-        self._change = threading.Condition()
+        self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
         self._inside: list[int] = []
         self._is_shut = False
 
     def __enter__(self) -> None:
-        with self._change:
+        with self._lock:
             while self._is_shut:
                 self._change.wait()
             self._inside.append(threading.get_ident())
 
     def __exit__(self, *_: object) -> None:
-        with self._change:
+        with self._lock:
             self._inside.remove(threading.get_ident())
             if self._is_shut:
                 self._change.notify_all()

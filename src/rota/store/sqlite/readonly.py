@@ -1,14 +1,19 @@
-"""Reads a SQLite database without creating, migrating or writing; see `rota.store.opening.ReadOnly`."""
+"""Reads a SQLite database without creating or migrating it; see `rota.store.opening.ReadOnly`.
+
+It writes only to place arrivals, which its queries would miss. A user who may not write does not see them until a
+worker looks for work, every `poll_s`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock
-from rota.domain.errors import StoreMismatch, StoreUnavailable
+from rota.domain.errors import StoreError, StoreMismatch, StoreUnavailable
 from rota.store import migrate
 from rota.store.migrate import Migration
 from rota.store.port import View
@@ -17,6 +22,8 @@ from rota.store.sqlite.session import SqliteSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
+PLACING_S = 1.0
+"""How long a query waits for the write lock to place arrivals."""
 
 
 class SqliteReadOnly:
@@ -29,6 +36,7 @@ class SqliteReadOnly:
                 f"there is no database at {self._path} yet: start `rota dev MODULE:APP` or set ROTA_URL"
             )
         self._connection = connect(self._path, write=False)
+        self._clock = clock
         self._session = SqliteSession(self._connection, clock)
         try:
             behind = _pending(self._connection, self._path)
@@ -41,6 +49,8 @@ class SqliteReadOnly:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
+            if self._session.one("has_arrivals"):
+                self._place_arrivals()
             self._session.begin()
             self._connection.execute("BEGIN")
             try:
@@ -52,6 +62,14 @@ class SqliteReadOnly:
 
     def close(self) -> None:
         self._connection.close()
+
+    def _place_arrivals(self) -> None:
+        from rota.store.sqlite.store import SqliteStore  # lazy: most commands only read
+
+        with contextlib.suppress(StoreError):
+            store = SqliteStore(f"sqlite:///{self._path}", self._clock, busy_s=PLACING_S, inline=True)
+            with contextlib.closing(store):
+                store.transact(lambda tx: None)
 
 
 def pending(url: str) -> list[Migration]:

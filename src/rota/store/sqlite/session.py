@@ -60,11 +60,11 @@ class SqliteSession(Session):
         return changed
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
-        (text, values), *rest = self._texts(name, params)
-        found = self._connection.execute(text, values(params)).fetchall()
-        for text, values in rest:
-            self._connection.execute(text, values(params))
-        return found
+        return self._rows(name, params)
+
+    def one(self, name: str, /, **params: Any) -> Row | None:
+        found = self._rows(name, params)
+        return found[0] if found else None
 
     def records(self, name: str, kind: type[T], /, **params: Any) -> list[T]:
         (first, values), *rest = self._texts(name, params)
@@ -83,6 +83,14 @@ class SqliteSession(Session):
         if derived not in self._statements:
             self._statements[derived] = tuple(on_table(text, table) for text in self._statements[name])
         return derived
+
+    def _rows(self, name: str, params: Params) -> list[Row]:
+        texts = self._texts(name, params)
+        text, values = texts[0]
+        found = self._connection.execute(text, values(params)).fetchall()
+        for text, values in texts[1:]:
+            self._connection.execute(text, values(params))
+        return found
 
     def _texts(self, name: str, params: Params) -> list[tuple[str, Callable[[Params], tuple[Any, ...]]]]:
         """The texts of a statement; adds the time to the parameters, and encodes the lists among them."""

@@ -19,12 +19,13 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
-from rota.domain.errors import StoreError, StoreUnavailable
+from rota.domain.errors import StoreError, StoreFull, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus, Hint
 from rota.store.pending_call import MOST_ROWS, PendingCall, is_large
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
+from rota.store.sqlite.arrivals import Arrivals
 from rota.store.sqlite.bus import SilentBus, SqliteBus
 from rota.store.sqlite.file import (
     MEMORY,
@@ -137,10 +138,13 @@ class SqliteStore:
                     self._open()
                 if not self._turn.take_now():
                     return None
-                self._begin()
-                self._session.begin()
-                result = op(self._session, *args, **kwargs)
-                self._connection.execute("COMMIT")
+                result = None if kwargs else self._arrivals.add(op, args)
+                if result is None:
+                    self._begin()
+                    self._session.begin()
+                    result = op(self._session, *args, **kwargs)
+                    self._connection.execute("COMMIT")
+                    self._arrivals.committed(op)
                 return result, self._session.hints
             except BaseException as error:
                 self._undo()
@@ -182,6 +186,9 @@ class SqliteStore:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
+        if not self._arrivals.are_placed():
+            with contextlib.suppress(StoreFull):  # All others can still be read.
+                self.transact(lambda tx: None)
         with self.gate, self._readers.session(watch) as session:
             return query(session, *args, **kwargs)
 
@@ -240,6 +247,7 @@ class SqliteStore:
             self._probe = None
         self._connection.close()
         self._turn.close()
+        self._arrivals.forget()
         self._is_open = False
 
     def _refuse_the_rest(self) -> None:
@@ -263,6 +271,7 @@ class SqliteStore:
             self._connection.close()
             raise
         self._session = SqliteSession(self._connection, self.clock)
+        self._arrivals = Arrivals(self._connection, self._session, self._turn)
         self._identity = identity(self.path)
         self._is_open = True
 
@@ -355,6 +364,7 @@ class SqliteStore:
                 self._perform_all(started)
                 if self._connection.in_transaction:
                     self._connection.execute("COMMIT")
+                    self._arrivals.committed()
         except BaseException as error:
             self._undo()
             self._awaits_turn = False
@@ -370,11 +380,12 @@ class SqliteStore:
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                return
+                break
             except sqlite3.OperationalError as error:
                 # A program that does not use the turn lock has locked the file.
                 if not is_busy(error) or self.clock.monotonic() >= give_up_at:
                     raise
+        self._arrivals.place()
 
     def _perform_all(self, group: list[PendingCall]) -> None:
         for together, members in itertools.groupby(group, key=lambda call: declared(call.op).together):

@@ -156,6 +156,25 @@ CREATE INDEX execution_job ON execution (namespace, job, id);
 CREATE INDEX execution_parent ON execution (parent, id) WHERE parent IS NOT NULL;
 CREATE INDEX execution_replay ON execution (replay_of, id) WHERE replay_of IS NOT NULL;
 
+-- Executions that are accepted but not placed yet: the next transaction moves them to execution and ready
+-- (store/sqlite/arrivals.py).
+CREATE TABLE arrival (
+    id          TEXT PRIMARY KEY,
+    lane        INTEGER NOT NULL,
+    rank        INTEGER NOT NULL,
+    job_version INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    priority    INTEGER NOT NULL,
+    actor       TEXT NOT NULL,
+    arguments   TEXT NOT NULL,
+    parent      TEXT,
+    replay_of   TEXT,
+    trace       TEXT,
+    headers     TEXT,
+    overrides   TEXT,
+    upstream    TEXT
+) WITHOUT ROWID;
+
 -- A row keeps its fence, counted attempts, crashes, first start and run when it moves. scheduled with attempts > 0
 -- is `retrying`.
 CREATE TABLE scheduled (
