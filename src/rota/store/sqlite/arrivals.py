@@ -43,7 +43,7 @@ class Arrivals:
         """How many this process has added since its last transaction; None if that was no enqueue of a caller."""
         self._is_wal_long = False
         self._is_known = False
-        """Whether this process has looked since it opened the file. The mark may be wrong after a crash of the machine."""
+        """Whether this process has looked since it opened the file: the mark may be wrong after a machine crash."""
         self._has_looked = False
 
     def add(self, op: Callable[..., Any], args: tuple[Any, ...]) -> Any:
