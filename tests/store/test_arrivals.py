@@ -36,6 +36,12 @@ def count(path: Path, table: str) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
+@pytest.fixture(autouse=True)
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enqueues are in a row however long the machine takes between them."""
+    monkeypatch.setattr(arrivals, "CLOSE", 10**12)
+
+
 @pytest.fixture
 def other(path: Path, store: SqliteStore) -> Iterator[SqliteStore]:
     """Another process with the same file."""
@@ -89,7 +95,6 @@ def test_a_process_that_is_killed_loses_no_arrival(path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         accepted |= set((process.stdout.read() if process.stdout else "").split())
-    assert count(path, "arrival") > 0
     assert accepted <= ids(path)
     with closing(SqliteStore(f"sqlite:///{path}")) as store:
         for id in accepted:
@@ -176,6 +181,37 @@ def test_refusals_are_those_of_any_enqueue(world: World, store: SqliteStore, pat
     with pytest.raises(StoreError):
         store.transact(enqueue.enqueue, world.header(), [arrived])
     assert len(ids(path)) == before + 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE job SET version = version + 1 WHERE name = 'send'",
+        "UPDATE job SET requirements = 'gpu' WHERE name = 'send'",
+        "UPDATE queue SET policy = 'fifo'",
+        "UPDATE queue SET max_depth = 100",
+        "INSERT INTO dependency (namespace, app, job, upstream_app, upstream, outcome) "
+        "SELECT namespace, app, name, app, 'receive', 'success' FROM job WHERE name = 'send'",
+    ],
+    ids=["version", "requirements", "policy", "depth", "dependency"],
+)
+def test_a_cached_route_that_is_no_longer_right_is_not_used(world: World, path: Path, change: str) -> None:
+    for _ in range(3):
+        world.enqueue()
+    assert count(path, "arrival") == 2
+    with foreign(path) as connection:
+        assert connection.execute(change).rowcount == 1
+    world.enqueue()
+    assert count(path, "arrival") == 0
+
+
+def test_enqueues_that_are_not_close_to_each_other_are_placed_at_once(
+    world: World, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "CLOSE", -1)
+    for _ in range(3):
+        world.enqueue()
+    assert count(path, "arrival") == 0
 
 
 def test_an_operation_that_fails_keeps_the_arrivals(world: World, store: SqliteStore) -> None:

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+
 from rota.domain import backpressure
 from rota.domain.errors import LeaseLost, QueueFull, StoreError, UnknownJob
 from rota.domain.instant import MICROSECONDS
 from rota.domain.lifecycle import Held
 from rota.ops import dependencies, keys
-from rota.ops.place import Batch, Route, find_route, place, place_at_once
-from rota.ops.submission import MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
+from rota.ops.place import Batch, Route, arrive, find_route, place, place_at_once
+from rota.ops.submission import MOST_CLOCK_SKEW_S, MOST_ITEMS, Accepted, Header, Item, check_count, check_ids
 from rota.store.port import OneStatement, Tx, operation
 
+_MOST_SKEW = round(MOST_CLOCK_SKEW_S * MICROSECONDS)
 DEPTH_AGE_S = 0.2
 """The counted depth of a queue is cached for this long. Executions that came since then may exceed the limit."""
 
@@ -28,6 +31,7 @@ DEPTH_AGE_S = 0.2
         answer=lambda placed, header, items: [Accepted(item.id, True, *placed or ()) for item in items],
         joined=lambda calls: _joined(calls),
     ),
+    arrival=lambda tx, header, items: _arrive(tx, header, items),
 )
 def enqueue(tx: Tx, header: Header, items: list[Item]) -> list[Accepted]:
     """Accepts every item or none."""
@@ -136,9 +140,9 @@ def _enqueue_together(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[list[Acc
 
 
 def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | None:
-    """Calls with the same header as one."""
+    """Calls with the same header as one, if nothing has to be read and decided before their items are inserted."""
     header: Header = calls[0][0]
-    if any(other is not header or len(items) > MOST_ITEMS for other, items in calls):
+    if not header.is_plain or any(other is not header or len(items) > MOST_ITEMS for other, items in calls):
         return None
     items = [item for _, items in calls for item in items]
     # The store runs calls with the same item one by one, and refuses all but the first.
@@ -146,10 +150,15 @@ def _joined(calls: Sequence[tuple[Any, ...]]) -> tuple[Header, list[Item]] | Non
 
 
 def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> tuple[int, int] | None:
-    """The most common call as one statement, which looks up the route itself.
+    """The most common call as one statement, which looks up the route itself."""
+    columns = msgspec.structs.asdict(header)
+    return place_at_once(tx, columns, {item.id: item.arguments for item in items}, _MOST_SKEW)
 
-    None if something has to be read and decided before the items are inserted.
-    """
+
+def _arrive(tx: Tx, header: Header, items: list[Item]) -> list[Accepted] | None:
     if not header.is_plain:
         return None
-    return place_at_once(tx, header.at_once, {item.id: item.arguments for item in items})
+    check_ids(tx.now, [item.id for item in items])
+    (item,) = items
+    version = arrive(tx, msgspec.structs.asdict(header), item.id, item.arguments)
+    return None if version is None else [Accepted(item.id, True, version, tx.now)]

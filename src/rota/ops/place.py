@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -72,6 +72,7 @@ class StepOf(msgspec.Struct, frozen=True):
         return self.run, self.number, None if self.first_item is None else self.first_item + position, self.inputs
 
 
+ROUTE_AGE_S = 1.0
 _NO_STEP = (None, None, None, None)
 _NO_TICK = dict.fromkeys(("deadline", "schedule", "tick", "catch_up", "event"))
 _ROUTE = ("namespace", "app", "job", "queue", "job_version", "lane")
@@ -150,36 +151,54 @@ def place(tx: Tx, batches: Sequence[Batch]) -> None:
         tx.tell(Due(min(deadline for _, deadline in expiring)))
 
 
-def at_once(columns: Mapping[str, Any], skew: int) -> dict[str, Any]:
-    """What `place_at_once` needs besides the items, which is the same for all executions of a caller.
-
-    `columns` are the namespace, app, job, queue and priority, and those of an `Origin`, each by its name. The time in
-    an id is at most `skew` microseconds before or after the database's. Every policy adds a number to the instant of
-    the start, so these numbers are passed.
-    """
-    priority = columns["priority"]
-    ranks = {"fifo": rank(Policy.FIFO, 0, priority), "priority_rank": rank(Policy.PRIORITY, 0, priority)}
-    return {**_NO_TICK, **columns, **ranks, "skew": skew}
-
-
-def place_at_once(tx: Tx, at_once: Mapping[str, Any], items: dict[str, str]) -> tuple[int, int] | None:
+def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], skew: int) -> tuple[int, int] | None:
     """`place` for a batch that is due now, in one statement, which looks up the version, the lane and the policy.
 
+    `columns` are the namespace, app, job, queue and priority, and those of an `Origin`, each by its name.
+
     Returns the version and the time; None, and nothing written, if the job or the queue is not known, the queue has a
-    limit, or the time in an id is too far from the database's.
+    limit, or an id was made more than `skew` microseconds before or after the database's time. Every policy adds a
+    number to the instant of the start, so these numbers are passed.
     """
-    if len(items) == 1:
-        ((id, arguments),) = items.items()
-        made = made_at(id)
-        placed = tx.one("place_at_once_single", id=id, arguments=arguments, first_made=made, last_made=made, **at_once)
-    else:
-        first, last = made_at(min(items)), made_at(max(items))
-        placed = tx.one("place_at_once", items=items, first_made=first, last_made=last, **at_once)
+    priority = columns["priority"]
+    form, given = _given(items)
+    placed = tx.one(
+        "place_at_once" + form,
+        fifo=rank(Policy.FIFO, 0, priority),
+        priority_rank=rank(Policy.PRIORITY, 0, priority),
+        first_made=made_at(min(items)),
+        last_made=made_at(max(items)),
+        skew=skew,
+        **_NO_TICK,
+        **given,
+        **columns,
+    )
     if placed is None:
         return None
     lane, rank_, version, now = placed
     tx.tell(Ready({lane: rank_}))
     return version, now
+
+
+def arrive(tx: Tx, columns: Mapping[str, Any], id: str, arguments: str) -> int | None:
+    """On SQLite: adds an execution that is due now to those that the next transaction places.
+
+    `columns` are those of `place_at_once`. The statement adds nothing if the cached route is no longer right. Returns
+    the version of the job; None, and nothing written, if the execution must be placed at once.
+    """
+    where = {name: columns[name] for name in ("namespace", "app", "job", "queue")}
+    found = tx.recent("route", ROUTE_AGE_S, **where)
+    if not found:
+        return None
+    version, lane, policy, max_depth, depends = found
+    if max_depth is not None or depends:
+        return None
+    place = rank(Policy(policy), tx.now, columns["priority"])
+    route = {"lane": lane, "rank": place, "job_version": version, "policy": policy}
+    if not tx.changed("arrive", id=id, arguments=arguments, **route, **columns):
+        return None
+    tx.tell(Ready({lane: place}))
+    return cast("int", version)
 
 
 def _place_alike(tx: Tx, batch: Batch) -> None:

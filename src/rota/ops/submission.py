@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
-from typing import Any
 
 import msgspec
 
@@ -13,17 +11,16 @@ from rota.domain.errors import ArgumentsError, ClockSkew
 from rota.domain.instant import MICROSECONDS
 from rota.domain.unique import Unique
 from rota.ids import made_at
-from rota.ops.place import Origin, at_once
+from rota.ops.place import Origin
 
 MOST_ITEMS = 50_000
 """One submission is one transaction, and on SQLite no other process can write while it lasts."""
 MOST_BYTES = 64 * 1024 * 1024
 """The same for the arguments of all items together."""
 MOST_CLOCK_SKEW_S = 24 * 3600.0
-_MOST_SKEW = round(MOST_CLOCK_SKEW_S * MICROSECONDS)
 
 
-class Header(Origin, frozen=True, kw_only=True, dict=True):
+class Header(Origin, frozen=True, kw_only=True):
     """The values that all items of a submission share."""
 
     namespace: str
@@ -43,16 +40,11 @@ class Header(Origin, frozen=True, kw_only=True, dict=True):
     def is_keyed(self) -> bool:
         return self.key is not None or self.unique is not None or self.requests is not None
 
-    @cached_property
+    @property
     def is_plain(self) -> bool:
         """Whether its items may start now and have no start deadline, tags, callback or keys."""
         starts_now = not self.delay_s and self.at is None and self.start_by is None and self.start_within_s is None
         return starts_now and not self.is_keyed and self.tags is None and self.callback is None
-
-    @cached_property
-    def at_once(self) -> dict[str, Any]:
-        """What `place_at_once` needs of it."""
-        return at_once(msgspec.structs.asdict(self), _MOST_SKEW)
 
     def run_at(self, now: int) -> int:
         if self.at is not None:

@@ -86,14 +86,12 @@ class OneStatement(msgspec.Struct, frozen=True):
     """
 
     run: Callable[..., Any]
-    """Takes a session outside a transaction, and the arguments.
-
-    None if it did nothing and the full operation must run."""
+    """None if it did nothing, and the full operation must run."""
     answer: Callable[..., Any]
     """The result of a call that `run` has executed: from what `run` returned, which is None if its answer was lost,
     and the call's arguments."""
     joined: Callable[[Sequence[tuple[Any, ...]]], tuple[Any, ...] | None]
-    """The arguments for several calls in one; None if they cannot be joined."""
+    """The arguments for several calls in one; None if they cannot be joined, or need the full operation."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -108,6 +106,9 @@ class Operation(msgspec.Struct, frozen=True):
     """It is one idempotent statement: it needs no BEGIN and COMMIT."""
     together: Together | None = None
     one_statement: OneStatement | None = None
+    arrival: Callable[..., Any] | None = None
+    """Its form for SQLite that adds one row outside a transaction (`store/sqlite/arrivals.py`). Returns the result, or
+    None if it did nothing and the full operation must run."""
 
 
 PLAIN = Operation()
@@ -122,11 +123,12 @@ def operation(
     is_repeatable: bool = False,
     together: Together | None = None,
     one_statement: OneStatement | None = None,
+    arrival: Callable[..., Any] | None = None,
 ) -> Callable[[C], C]:
     """Declares what a store may do with an operation; see `Operation`. One without a declaration is `PLAIN`."""
 
     def declare(op: C) -> C:
-        _declared[op] = Operation(is_large, is_urgent, is_repeatable, together, one_statement)
+        _declared[op] = Operation(is_large, is_urgent, is_repeatable, together, one_statement, arrival)
         return op
 
     return declare

@@ -55,23 +55,21 @@ counted AS (
     INSERT INTO stat_delta (at, lane, count, outcome) SELECT r.now, r.lane, COUNT(e), 'created' FROM r)
 SELECT lane, rank, version, now FROM r
 
--- name: place_at_once_single @sqlite
--- Inserts and returns nothing in the same cases as on PostgreSQL, and if the id is taken. The next transaction runs
--- `place_arrivals`.
+-- name: arrive @sqlite
+-- Inserts nothing if the route is no longer that of the job and the queue, if the queue has a depth limit, if the job
+-- depends on others, or if the id is taken.
 INSERT INTO arrival (
     id, lane, rank, job_version, created_at, priority, actor, arguments, parent, replay_of, trace, headers, overrides,
     upstream)
-SELECT :id, l.id, :now + CASE q.policy WHEN 'fifo' THEN :fifo ELSE :priority_rank END, j.version, :now, :priority,
-       :actor, :arguments, :parent, :replay_of, :trace, :headers, :overrides, :upstream
-FROM job j
-JOIN lane l ON l.namespace = j.namespace AND l.app = j.app AND l.job = j.name AND l.queue = :queue
-    AND l.requirements = j.requirements
-JOIN queue q ON q.namespace = j.namespace AND q.name = :queue
-WHERE j.namespace = :namespace AND j.app = :app AND j.name = :job AND q.max_depth IS NULL
-  AND NOT EXISTS (SELECT 1 FROM dependency d WHERE d.namespace = j.namespace AND d.app = j.app AND d.job = j.name)
-  AND :first_made >= :now - :skew AND :last_made <= :now + :skew
+SELECT :id, :lane, :rank, :job_version, :now, :priority, :actor, :arguments, :parent, :replay_of, :trace, :headers,
+       :overrides, :upstream
+FROM lane l
+JOIN job j ON j.namespace = l.namespace AND j.app = l.app AND j.name = l.job AND j.requirements = l.requirements
+JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue
+WHERE l.id = :lane AND l.namespace = :namespace AND l.app = :app AND l.job = :job AND l.queue = :queue
+  AND j.version = :job_version AND q.policy = :policy AND q.max_depth IS NULL
+  AND NOT EXISTS (SELECT 1 FROM dependency d WHERE d.namespace = l.namespace AND d.app = l.app AND d.job = l.job)
   AND NOT EXISTS (SELECT 1 FROM execution x WHERE x.id = :id)
-RETURNING lane, rank, job_version, created_at
 
 -- name: has_arrivals @sqlite
 SELECT 1 FROM arrival LIMIT 1

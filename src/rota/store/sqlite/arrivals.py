@@ -13,7 +13,7 @@ The mark in the file of the turn lock says whether there may be arrivals. It is 
 and cleared after the commit of the transaction that has placed them.
 
 A process adds at most `MOST` arrivals before its next enqueue places them. An execution that is enqueued by itself is
-placed at once, because its caller or a worker is likely to read it next.
+placed at once, because its caller or a worker is likely to read it next, and so is one that comes later than `CLOSE`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from rota.store.port import declared
 from rota.store.sqlite.file import TurnLock
 from rota.store.sqlite.session import SqliteSession
 
-MOST = 1_000
+MOST = 500
 """Placing so many takes some milliseconds, which the transaction that places them takes longer."""
+CLOSE = 5_000
+"""Enqueues that begin within so many microseconds are in a row. Otherwise a worker with nothing else to do claims each
+of them, and one transaction that places it is faster than two."""
 
 
 class Arrivals:
@@ -41,7 +44,10 @@ class Arrivals:
         self._turn = turn
         self._added: int | None = None
         """How many this process has added since its last transaction; None if that was no enqueue of a caller."""
-        self._is_wal_long = False
+        self._last_at = 0
+        """When the last enqueue of a caller began."""
+        self._in_wal = 0
+        """How many this process has added since it has last begun the WAL anew."""
         self._is_known = False
         """Whether this process has looked since it opened the file: the mark may be wrong after a machine crash."""
         self._has_looked = False
@@ -54,24 +60,29 @@ class Arrivals:
         added = self._added  # A read of another thread may change it meanwhile.
         if added is None or added >= MOST or rows_of(args) != 1:
             return None
-        form = declared(op).one_statement
-        if form is None:
+        form, session = declared(op).arrival, self._session
+        session.begin()
+        if form is None or not 0 <= session.now - self._last_at <= CLOSE:
             return None
-        self._session.begin()
         try:
             if not self._turn.is_marked():
                 self._turn.mark(is_set=True)
-            placed = form.run(self._session, *args)
+            result = form(session, *args)
         except (sqlite3.Error, OSError):
             return None  # A transaction waits for a busy file, and finds out what is wrong with another one.
-        if placed is None:
+        if result is None:
             return None
-        self._added = added + 1
-        return form.answer(placed, *args)
+        self._added, self._last_at = added + 1, session.now
+        self._in_wal += 1
+        return result
+
+    @property
+    def has_added(self) -> bool:
+        """Whether the last operation of a caller was added."""
+        return bool(self._added)
 
     def place(self) -> None:
         """Called when a transaction has begun."""
-        self._is_wal_long = self._added is not None and self._added >= MOST
         self._added = None
         self._has_looked = not self._is_known or self._turn.is_marked()
         if self._has_looked and self._session.one("has_arrivals"):
@@ -84,9 +95,10 @@ class Arrivals:
             self._is_known = True
             with contextlib.suppress(OSError):
                 self._turn.mark(is_set=False)
-        if op is not None and declared(op).one_statement is not None:
-            self._added = 0
-        if self._is_wal_long:
+        if op is not None and declared(op).arrival is not None:
+            self._added, self._last_at = 0, self._session.now
+        if self._in_wal >= MOST:
+            self._in_wal = 0
             # A commit takes nearly twice as long while the WAL grows, so it is begun anew. SQLite does that by itself
             # only when the WAL has many more pages, which suits transactions of many rows.
             with contextlib.suppress(sqlite3.Error):

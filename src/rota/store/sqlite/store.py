@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import queue
 import sqlite3
 import threading
@@ -96,10 +97,9 @@ class SqliteStore:
     def submit(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> Submitted[T]:
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        call = PendingCall(op, args, kwargs, Submitted())
-        self._send(call)
-        assert call.future is not None
-        return call.future
+        future: Submitted[T] = Submitted()
+        self._send(PendingCall(op, args, kwargs, future))
+        return future
 
     def transact(self, op: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._inline:
@@ -109,6 +109,8 @@ class SqliteStore:
         if self._may_write_here(op, args) and (written := self._write_here(op, args, kwargs)) is not None:
             result, hints = written
             self._send_hints(hints)
+            if not self._arrivals.has_added:
+                os.sched_yield()  # The kernel may have put the woken worker behind this thread on its processor.
             return result
         self._refuse_reentry()
         call = PendingCall(op, args, kwargs)
@@ -215,9 +217,8 @@ class SqliteStore:
     def trouble(self) -> str | None:
         if self.path == MEMORY or identity(self.path) == self._identity:
             return None
-        return (
-            f"{self.path} was removed or replaced while it was in use; what was written since is lost with the old file"
-        )
+        lost = "what was written since is lost with the old file"
+        return f"{self.path} was removed or replaced while it was in use; {lost}"
 
     def close(self) -> None:
         if self._closed:
