@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,7 +40,7 @@ def count(path: Path, table: str) -> int:
 @pytest.fixture(autouse=True)
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enqueues are in a row however long the machine takes between them."""
-    monkeypatch.setattr(arrivals, "CLOSE", 10**12)
+    monkeypatch.setattr(arrivals, "LONGEST_GAP_US", 10**12)
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_enqueues_in_a_row_are_arrivals_until_the_next_read(world: World, path: 
     assert (count(path, "execution"), count(path, "arrival")) == (5, 0)
 
 
-def test_an_enqueue_after_a_read_is_placed_at_once(world: World, path: Path) -> None:
+def test_an_enqueue_after_a_read_is_placed_directly(world: World, path: Path) -> None:
     for _ in range(3):
         assert world.status(world.enqueue()) is Status.QUEUED
         assert count(path, "arrival") == 0
@@ -101,6 +102,21 @@ def test_a_process_that_is_killed_loses_no_arrival(path: Path) -> None:
             assert store.read(reader.status, NAMESPACE, id) is Status.QUEUED
 
 
+def test_a_database_in_memory_has_arrivals_too() -> None:
+    with closing(SqliteStore("sqlite://:memory:")) as store:
+        world = World(store)
+        accepted = [world.enqueue() for _ in range(4)]
+        assert sorted(world.executions()) == accepted
+
+
+def test_a_fork_places_arrivals_before_the_next_read(world: World) -> None:
+    accepted = [world.enqueue() for _ in range(4)]
+    if (child := os.fork()) == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert sorted(world.executions()) == accepted
+
+
 def test_a_crash_of_the_machine_may_lose_the_mark(world: World, store: SqliteStore, path: Path) -> None:
     accepted = [world.enqueue() for _ in range(3)]
     store._turn.mark(is_set=False)
@@ -109,7 +125,7 @@ def test_a_crash_of_the_machine_may_lose_the_mark(world: World, store: SqliteSto
 
 
 def test_arrivals_are_bounded(world: World, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "MOST", 10)
+    monkeypatch.setattr(arrivals, "MOST_ARRIVALS", 10)
     for _ in range(95):
         world.enqueue()
         assert count(path, "arrival") <= 10
@@ -127,17 +143,17 @@ def test_an_arrival_becomes_the_same_rows_as_an_execution_that_is_placed(
     assert count(path, "arrival") == 1
     first, second = table(store, "execution")
     _same(first, second, *VARYING)
-    short, long = (
+    placed, arrived = (
         {**row, "rank": row["rank"] - execution["run_at"]}
         for row, execution in zip(table(store, "ready"), table(store, "execution"), strict=True)
     )
-    _same(short, long, "id")
+    _same(placed, arrived, "id")
     deltas = [(row["lane"], row["count"], row["outcome"]) for row in table(store, "stat_delta")]
-    assert deltas == [(short["lane"], 1, "created")] * 2
+    assert deltas == [(placed["lane"], 1, "created")] * 2
 
 
-def _same(short: dict[str, Any], long: dict[str, Any], *varying: str) -> None:
-    assert {**short, **dict.fromkeys(varying)} == {**long, **dict.fromkeys(varying)}
+def _same(one: dict[str, Any], other: dict[str, Any], *varying: str) -> None:
+    assert {**one, **dict.fromkeys(varying)} == {**other, **dict.fromkeys(varying)}
 
 
 @pytest.mark.parametrize(
@@ -152,9 +168,7 @@ def _same(short: dict[str, Any], long: dict[str, Any], *varying: str) -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_an_execution_with_more_than_two_rows_is_placed_at_once(
-    world: World, path: Path, options: dict[str, Any]
-) -> None:
+def test_an_execution_that_is_not_plain_is_placed_directly(world: World, path: Path, options: dict[str, Any]) -> None:
     world.enqueue()
     world.enqueue(**options)
     assert (count(path, "execution"), count(path, "arrival")) == (2, 0)
@@ -205,10 +219,10 @@ def test_a_cached_route_that_is_no_longer_right_is_not_used(world: World, path: 
     assert count(path, "arrival") == 0
 
 
-def test_enqueues_that_are_not_close_to_each_other_are_placed_at_once(
+def test_enqueues_with_a_longer_gap_are_placed_directly(
     world: World, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "CLOSE", -1)
+    monkeypatch.setattr(arrivals, "LONGEST_GAP_US", -1)
     for _ in range(3):
         world.enqueue()
     assert count(path, "arrival") == 0

@@ -156,9 +156,10 @@ def _enqueue_in_one_statement(tx: Tx, header: Header, items: list[Item]) -> tupl
 
 
 def _arrive(tx: Tx, header: Header, items: list[Item]) -> list[Accepted] | None:
+    """The most common call on SQLite, as one row that the next transaction places."""
     if not header.is_plain:
         return None
-    check_ids(tx.now, [item.id for item in items])
     (item,) = items
+    check_ids(tx.now, [item.id])
     version = arrive(tx, msgspec.structs.asdict(header), item.id, item.arguments)
     return None if version is None else [Accepted(item.id, True, version, tx.now)]

@@ -3,7 +3,7 @@
 Enqueues (also by jobs), replays, ticks and backfills decide what to run and call `place`. It decides between ready,
 scheduled and waiting, computes the rank, and writes. `PLACED` in `store/statements.py` lists the columns of `execution`
 that it fills; a column that may differ between the batches of one call is also in the statement `place` and in
-`_of_route` or `_of_batch` here.
+`_ROUTE` or `_BATCH` here.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class StepOf(msgspec.Struct, frozen=True):
 
 
 ROUTE_AGE_S = 1.0
+"""How long a route is cached. The statement `arrive` compares it with the tables, so a stale one is never used: until
+it is read again, enqueues are placed directly."""
 _NO_STEP = (None, None, None, None)
 _NO_TICK = dict.fromkeys(("deadline", "schedule", "tick", "catch_up", "event"))
 _ROUTE = ("namespace", "app", "job", "queue", "job_version", "lane")
@@ -183,8 +185,8 @@ def place_at_once(tx: Tx, columns: Mapping[str, Any], items: dict[str, str], ske
 def arrive(tx: Tx, columns: Mapping[str, Any], id: str, arguments: str) -> int | None:
     """On SQLite: adds an execution that is due now to those that the next transaction places.
 
-    `columns` are those of `place_at_once`. The statement adds nothing if the cached route is no longer right. Returns
-    the version of the job; None, and nothing written, if the execution must be placed at once.
+    `columns` are those of `place_at_once`. Returns the version of the job; None, and nothing written, if the cached
+    route is no longer right, or the execution must be placed by a transaction for another reason.
     """
     where = {name: columns[name] for name in ("namespace", "app", "job", "queue")}
     found = tx.recent("route", ROUTE_AGE_S, **where)

@@ -66,7 +66,8 @@ class PendingCall:
         future: Submitted[Any] | None = None,
     ) -> None:
         self.op, self.args, self.kwargs, self.future = op, args, kwargs, future
-        self.rows, self.is_large = rows_of(args), is_large(op, args)
+        self.rows = rows_of(args)
+        self.is_large = self.rows >= LARGE and declared(op).is_large
         self.asked_at = MACHINE.monotonic()
         self.result: Any = None
         self.error: BaseException | None = None

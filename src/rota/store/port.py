@@ -107,8 +107,8 @@ class Operation(msgspec.Struct, frozen=True):
     together: Together | None = None
     one_statement: OneStatement | None = None
     arrival: Callable[..., Any] | None = None
-    """Its form for SQLite that adds one row outside a transaction (`store/sqlite/arrivals.py`). Returns the result, or
-    None if it did nothing and the full operation must run."""
+    """Its form for SQLite: one statement without BEGIN and COMMIT, which adds a row to `arrival`
+    (`store/sqlite/arrivals.py`). Returns the result, or None if it wrote nothing and the full operation must run."""
 
 
 PLAIN = Operation()

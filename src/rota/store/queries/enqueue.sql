@@ -57,7 +57,8 @@ SELECT lane, rank, version, now FROM r
 
 -- name: arrive @sqlite
 -- Inserts nothing if the route is no longer that of the job and the queue, if the queue has a depth limit, if the job
--- depends on others, or if the id is taken.
+-- depends on others, or if the id is that of a placed execution. (If it is that of an arrival, the insert fails, and so
+-- does the transaction that follows.)
 INSERT INTO arrival (
     id, lane, rank, job_version, created_at, priority, actor, arguments, parent, replay_of, trace, headers, overrides,
     upstream)
@@ -75,6 +76,7 @@ WHERE l.id = :lane AND l.namespace = :namespace AND l.app = :app AND l.job = :jo
 SELECT 1 FROM arrival LIMIT 1
 
 -- name: place_arrivals @sqlite
+-- The statistics get one row for each lane and minute, which is their shortest step.
 INSERT INTO execution (
     id, namespace, app, job, job_version, actor, queue, lane, priority, arguments, created_at, run_at, parent,
     replay_of, trace, headers, overrides, upstream)

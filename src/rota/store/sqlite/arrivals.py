@@ -5,15 +5,16 @@ and of `stat_delta`. Each page takes as long as a tenth of the commit. For one e
 work beside waiting for the disk; for a hundred it hardly counts, because they share the pages.
 
 So a caller that enqueues one execution after the other adds a row to one table, `arrival`, in one statement that is its
-own transaction: a durable enqueue then takes little longer than SQLite needs for a row. Every other transaction of any
-process begins by placing all arrivals, and a read is preceded by such a transaction if there are any. So outside this
-folder an accepted execution is always in `execution` and `ready`, and no other statement knows of arrivals.
+own transaction: a durable enqueue then takes little longer than SQLite needs for a row. Every other operation that a
+store runs begins by placing all arrivals, of whatever process, and a read is preceded by such an operation if there are
+any. So operations and queries find an accepted execution in `execution` and `ready`; only the statements `arrive`,
+`has_arrivals` and `place_arrivals` use the table `arrival`.
 
 The mark in the file of the turn lock says whether there may be arrivals. It is set before the first one is committed,
 and cleared after the commit of the transaction that has placed them.
 
-A process adds at most `MOST` arrivals before its next enqueue places them. An execution that is enqueued by itself is
-placed at once, because its caller or a worker is likely to read it next, and so is one that comes later than `CLOSE`.
+A process adds at most `MOST_ARRIVALS` before its next enqueue places them. An execution that is enqueued by itself is
+placed directly, because its caller or a worker is likely to read it next.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.store.pending_call import rows_of
-from rota.store.port import declared
+from rota.store.port import Tx, declared
 from rota.store.sqlite.file import TurnLock
 from rota.store.sqlite.session import SqliteSession
 
-MOST = 500
-"""Placing so many takes some milliseconds, which the transaction that places them takes longer."""
-CLOSE = 5_000
-"""Enqueues that begin within so many microseconds are in a row. Otherwise a worker with nothing else to do claims each
-of them, and one transaction that places it is faster than two."""
+MOST_ARRIVALS = 500
+"""The transaction that places this many takes some milliseconds longer."""
+LONGEST_GAP_US = 5_000
+"""Enqueues that begin within this time of each other are in a row. After a longer gap an idle worker would claim the
+execution at once, and one transaction is cheaper than an arrival and a transaction that places it."""
 
 
 class Arrivals:
@@ -43,26 +44,31 @@ class Arrivals:
         self._session = session
         self._turn = turn
         self._added: int | None = None
-        """How many this process has added since its last transaction; None if that was no enqueue of a caller."""
+        """How many arrivals this process has added since it last placed an enqueue. None if the next enqueue must be
+        placed directly, because the process has read, or written something else."""
         self._last_at = 0
         """When the last enqueue of a caller began."""
-        self._in_wal = 0
-        """How many this process has added since it has last begun the WAL anew."""
-        self._is_known = False
-        """Whether this process has looked since it opened the file: the mark may be wrong after a machine crash."""
-        self._has_looked = False
+        self._since_checkpoint = 0
+        """How many arrivals this process has added since its last checkpoint."""
+        self._clears_mark = False
+        """Whether the open transaction has placed all arrivals, so that its commit clears the mark."""
+
+    def check_mark(self) -> None:
+        """Called under the turn lock when a process opens the file: a crash of the machine may have lost the mark."""
+        if self._session.one("has_arrivals"):
+            self._turn.mark(is_set=True)
 
     def add(self, op: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Runs an operation as one statement outside a transaction, and returns its result.
+        """Runs an operation as one statement, without BEGIN and COMMIT, and returns its result.
 
-        None, and nothing written, if the operation must run in a transaction.
+        None, and nothing written, if it must run in a transaction.
         """
-        added = self._added  # A read of another thread may change it meanwhile.
-        if added is None or added >= MOST or rows_of(args) != 1:
+        form, added = declared(op).arrival, self._added  # A read of another thread may change it meanwhile.
+        if form is None or added is None or added >= MOST_ARRIVALS or rows_of(args) != 1:
             return None
-        form, session = declared(op).arrival, self._session
+        session = self._session
         session.begin()
-        if form is None or not 0 <= session.now - self._last_at <= CLOSE:
+        if not 0 <= session.now - self._last_at <= LONGEST_GAP_US:
             return None
         try:
             if not self._turn.is_marked():
@@ -70,45 +76,43 @@ class Arrivals:
             result = form(session, *args)
         except (sqlite3.Error, OSError):
             return None  # A transaction waits for a busy file, and finds out what is wrong with another one.
-        if result is None:
-            return None
-        self._added, self._last_at = added + 1, session.now
-        self._in_wal += 1
+        if result is not None:
+            self._added, self._last_at = added + 1, session.now
+            self._since_checkpoint += 1
         return result
 
     @property
     def has_added(self) -> bool:
-        """Whether the last operation of a caller was added."""
+        """Whether the last operation of a caller has become an arrival."""
         return bool(self._added)
 
     def place(self) -> None:
         """Called when a transaction has begun."""
         self._added = None
-        self._has_looked = not self._is_known or self._turn.is_marked()
-        if self._has_looked and self._session.one("has_arrivals"):
+        self._clears_mark = self._turn.is_marked()
+        if self._clears_mark and self._session.one("has_arrivals"):
             self._session.run("place_arrivals")
 
     def committed(self, op: Callable[..., Any] | None = None) -> None:
         """Called when a transaction has been committed. `op` is the operation of a caller that has written by itself:
         its next enqueue may become an arrival."""
-        if self._has_looked:
-            self._is_known = True
+        if self._clears_mark:
             with contextlib.suppress(OSError):
                 self._turn.mark(is_set=False)
         if op is not None and declared(op).arrival is not None:
             self._added, self._last_at = 0, self._session.now
-        if self._in_wal >= MOST:
-            self._in_wal = 0
-            # A commit takes nearly twice as long while the WAL grows, so it is begun anew. SQLite does that by itself
-            # only when the WAL has many more pages, which suits transactions of many rows.
+        if self._since_checkpoint >= MOST_ARRIVALS:
+            self._since_checkpoint = 0
+            # After a checkpoint the next commits use the WAL from its start: one that makes the file grow takes nearly
+            # twice as long. SQLite checkpoints by itself at 8,000 pages, which suits transactions of many rows.
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint").fetchall()
 
     def are_placed(self) -> bool:
-        """Asked before a read. The next enqueue of this process is placed at once."""
+        """Whether a read finds all accepted executions. The next enqueue of this process is placed directly."""
         self._added = None
-        return self._is_known and not self._turn.is_marked()
+        return not self._turn.is_marked()
 
-    def forget(self) -> None:
-        """Called when the file is closed, which another process may change before it is opened again."""
-        self._is_known = False
+
+def nothing(tx: Tx) -> None:
+    """An operation whose transaction only places the arrivals."""

@@ -24,6 +24,7 @@ from rota.store.sqlite import side_files
 
 _LARGEST = 60_000
 _TICK_NS = 20_000_000
+"""Longer than a tick of a file system's clock."""
 _HAS_PROC = os.path.isdir("/proc/self/fd")  # noqa: PTH112
 _encode = msgspec.json.Encoder().encode
 
@@ -73,7 +74,7 @@ class SqliteBus:
     def _look(self) -> bool:
         """Whether there are listeners. Lists the folder if it has changed, or was removed and made again."""
         if self._folder_fd < 0 and not os.access(self._folder, os.F_OK):
-            return False  # No process has listened yet.
+            return False  # The first listener creates the folder.
         folder = os.fstat(self._folder_fd) if self._folder_fd >= 0 else None
         if folder is None or not folder.st_nlink:
             self._leave()
@@ -82,7 +83,8 @@ class SqliteBus:
         elif folder.st_mtime_ns == self._seen:
             return bool(self._names)
         changed_at = folder.st_mtime_ns
-        # A file that comes within a tick of the file system's clock does not change the time again.
+        # A file that is created in the same tick of the file system's clock does not change the time again, so such a
+        # young listing is not kept.
         self._seen = changed_at if self._clock.now() * 1000 - changed_at > _TICK_NS else 0
         self._names = {name: frozenset(name.split("-")[-1].split("+")) for name in os.listdir(self._folder_fd)}
         return bool(self._names)

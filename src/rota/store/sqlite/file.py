@@ -97,8 +97,8 @@ class TurnLock:
     SQLite waits for its own write lock with a back-off, which can starve a process. The kernel's queue for this lock is
     fair, and the kernel releases the lock of a dead process.
 
-    The file also has a mark for all processes, which is read in a fraction of the time of a query. The holder of the
-    lock sets and clears it. It may be wrong after a crash of the machine.
+    The first byte of the file is a mark: `0` if the table `arrival` is empty, anything else if it may have rows. It is
+    read in a fraction of the time of a query, written only by the holder of the lock, and not flushed to the disk.
     """
 
     def __init__(self, path: str, *, create: bool = True) -> None:
@@ -147,9 +147,9 @@ class TurnLock:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def is_marked(self) -> bool:
-        """A new file is marked."""
+        """Whether there may be arrivals; also true of a new file, and if there is none."""
         try:
-            return self._fd >= 0 and os.pread(self._fd, 1, 0) != b"0"
+            return self._fd < 0 or os.pread(self._fd, 1, 0) != b"0"
         except OSError:
             return True  # Another thread has closed the file.
 

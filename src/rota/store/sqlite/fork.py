@@ -31,6 +31,7 @@ class Gate:
     """Counts the threads that use the connections, and can be shut until they have left. `with gate:` is one use."""
 
     def __init__(self) -> None:
+        # The bare lock is entered faster than the condition. A signal handler may use the store, too.
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
         self._inside: list[int] = []

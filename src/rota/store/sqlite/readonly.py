@@ -1,7 +1,7 @@
 """Reads a SQLite database without creating or migrating it; see `rota.store.opening.ReadOnly`.
 
-It writes only to place arrivals, which its queries would miss. A user who may not write does not see them until a
-worker looks for work, every `poll_s`.
+It writes only to place arrivals, which its queries would miss. If it cannot, because the user may not write or the lock
+is busy, a query does not show them until another process has placed them, which a worker does at least every `poll_s`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rota.store.sqlite.session import SqliteSession
 P = ParamSpec("P")
 T = TypeVar("T")
 PLACING_S = 1.0
-"""How long a query waits for the write lock to place arrivals."""
+"""How long a query waits for the turn lock: to open the store that places arrivals, and again to place them."""
 
 
 class SqliteReadOnly:
@@ -64,12 +64,13 @@ class SqliteReadOnly:
         self._connection.close()
 
     def _place_arrivals(self) -> None:
-        from rota.store.sqlite.store import SqliteStore  # lazy: most commands only read
+        from rota.store.sqlite.arrivals import nothing  # lazy: most commands only read
+        from rota.store.sqlite.store import SqliteStore  # lazy: see above
 
         with contextlib.suppress(StoreError):
-            store = SqliteStore(f"sqlite:///{self._path}", self._clock, busy_s=PLACING_S, inline=True)
+            store = SqliteStore(f"sqlite:///{self._path}", self._clock, busy_s=PLACING_S)
             with contextlib.closing(store):
-                store.transact(lambda tx: None)
+                store.transact(nothing)
 
 
 def pending(url: str) -> list[Migration]:

@@ -26,7 +26,7 @@ from rota.store.hints import Bus, Hint
 from rota.store.pending_call import MOST_ROWS, PendingCall, is_large
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
-from rota.store.sqlite.arrivals import Arrivals
+from rota.store.sqlite.arrivals import Arrivals, nothing
 from rota.store.sqlite.bus import SilentBus, SqliteBus
 from rota.store.sqlite.file import (
     MEMORY,
@@ -109,8 +109,8 @@ class SqliteStore:
         if self._may_write_here(op, args) and (written := self._write_here(op, args, kwargs)) is not None:
             result, hints = written
             self._send_hints(hints)
-            if not self._arrivals.has_added:
-                os.sched_yield()  # The kernel may have put the woken worker behind this thread on its processor.
+            if hints and not self._arrivals.has_added:
+                os.sched_yield()  # Lets a woken worker run, which the kernel may have put behind this thread.
             return result
         self._refuse_reentry()
         call = PendingCall(op, args, kwargs)
@@ -131,7 +131,7 @@ class SqliteStore:
     def _write_here(
         self, op: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[T, list[Hint]] | None:
-        """Runs an operation in a transaction of its own; None if another process has the lock."""
+        """Runs an operation as an arrival or in a transaction of its own; None if another process has the lock."""
         # A signal handler may raise in the main thread at any point: `with` releases the locks even then.
         with self._writing, self.gate:
             try:
@@ -189,8 +189,8 @@ class SqliteStore:
         if self._closed:
             raise StoreUnavailable("the store is closed")
         if not self._arrivals.are_placed():
-            with contextlib.suppress(StoreFull):  # All others can still be read.
-                self.transact(lambda tx: None)
+            with contextlib.suppress(StoreFull):  # The executions that are placed can still be read.
+                self.transact(nothing)
         with self.gate, self._readers.session(watch) as session:
             return query(session, *args, **kwargs)
 
@@ -248,7 +248,6 @@ class SqliteStore:
             self._probe = None
         self._connection.close()
         self._turn.close()
-        self._arrivals.forget()
         self._is_open = False
 
     def _refuse_the_rest(self) -> None:
@@ -282,6 +281,7 @@ class SqliteStore:
                 raise self.too_busy()
             switch_to_wal(self._connection)
             migrate.apply_sqlite(self._connection, self.clock.now())
+            self._arrivals.check_mark()
             self._turn.release()
         except BaseException as error:
             self._connection.close()
