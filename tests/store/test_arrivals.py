@@ -16,7 +16,7 @@ from rota.domain.errors import ClockSkew, QueueFull, StoreError, UnknownJob
 from rota.domain.job import Queue
 from rota.domain.status import Status
 from rota.domain.unique import Unique
-from rota.ids import IdSource
+from rota.ids import FIRST_ID, IdSource
 from rota.ops import enqueue, job_pauses
 from rota.ops.place import Origin
 from rota.ops.submission import Header, Item
@@ -74,6 +74,7 @@ def test_a_command_that_only_reads_shows_arrivals(world: World, path: Path) -> N
     accepted = [world.enqueue() for _ in range(3)]
     with closing(SqliteReadOnly(f"sqlite:///{path}", SystemClock())) as command:
         found = [command.read(reader.status, NAMESPACE, id) for id in accepted]
+        assert count(path, "arrival") == 2
         accepted.append(world.enqueue())
         found.append(command.read(reader.status, NAMESPACE, accepted[-1]))
     assert found == [Status.QUEUED] * 4
@@ -240,14 +241,40 @@ def test_an_operation_that_fails_keeps_the_arrivals(world: World, store: SqliteS
     assert sorted(world.executions()) == accepted
 
 
-def test_a_full_disk_does_not_prevent_reading(world: World, store: SqliteStore) -> None:
-    first = world.enqueue()
-    later = world.enqueue(arguments={"text": "x" * 100_000})
-
+def test_a_full_disk_does_not_prevent_reading(world: World, store: SqliteStore, path: Path) -> None:
+    accepted = [world.enqueue(), world.enqueue(arguments={"text": "x" * 100_000})]
     store._connection.execute("PRAGMA max_page_count = 1")
-    assert world.status(first) is Status.QUEUED
+    for _ in range(2):
+        assert [world.status(id) for id in accepted] == [Status.QUEUED] * 2
+        assert count(path, "arrival") == 1
     store._connection.execute("PRAGMA max_page_count = 1000000")
-    assert world.status(later) is Status.QUEUED
+    assert [world.status(id) for id in accepted] == [Status.QUEUED] * 2
+    assert count(path, "arrival") == 0
+
+
+def test_a_read_does_not_wait_for_a_program_that_holds_the_lock(world: World, other: SqliteStore, path: Path) -> None:
+    accepted = [world.enqueue(headers='{"a":"b"}', parent=FIRST_ID) for _ in range(4)]
+    names = ("execution", "ready", "state")
+    with foreign(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        seen = [other.read(_sorted_rows, name) for name in names]
+        assert [other.read(reader.status, NAMESPACE, id) for id in accepted] == [Status.QUEUED] * 4
+        assert count(path, "arrival") == 3
+        connection.execute("ROLLBACK")
+    other.transact(lambda tx: None)
+    assert count(path, "arrival") == 0
+    assert seen == [other.read(_sorted_rows, name) for name in names]
+
+
+def _sorted_rows(view: Any, name: str) -> list[Any]:
+    return sorted(view._connection.execute(f"SELECT * FROM {name}"), key=str)
+
+
+def test_a_deleted_lock_file_has_no_mark_that_others_see(world: World, path: Path) -> None:
+    Path(f"{path}-turn").unlink()
+    for _ in range(3):
+        world.enqueue()
+        assert count(path, "arrival") == 0
 
 
 def test_a_pause_and_a_resume_keep_the_places_of_arrivals(world: World) -> None:

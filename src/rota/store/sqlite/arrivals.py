@@ -7,8 +7,8 @@ work beside waiting for the disk; for a hundred it hardly counts, because they s
 So a caller that enqueues one execution after the other adds a row to one table, `arrival`, in one statement that is its
 own transaction: a durable enqueue then takes little longer than SQLite needs for a row. Every other operation that a
 store runs begins by placing all arrivals, of whatever process, and a read is preceded by such an operation if there are
-any. So operations and queries find an accepted execution in `execution` and `ready`; only the statements `arrive`,
-`has_arrivals` and `place_arrivals` use the table `arrival`.
+any. (If the lock is busy, it reads through views instead: `readers.py`.) So operations and queries find an accepted
+execution in `execution` and `ready`; only the statements `arrive`, `has_arrivals` and `place_arrivals` use `arrival`.
 
 The mark in the file of the turn lock says whether there may be arrivals. It is set before the first one is committed,
 and cleared after the commit of the transaction that has placed them.
@@ -24,8 +24,9 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from rota.domain.errors import StoreError
 from rota.store.pending_call import rows_of
-from rota.store.port import Tx, declared
+from rota.store.port import Submitted, Tx, declared
 from rota.store.sqlite.file import TurnLock
 from rota.store.sqlite.session import SqliteSession
 
@@ -34,6 +35,8 @@ MOST_ARRIVALS = 500
 LONGEST_GAP_US = 5_000
 """Enqueues that begin within this time of each other are in a row. After a longer gap an idle worker would claim the
 execution at once, and one transaction is cheaper than an arrival and a transaction that places it."""
+PLACING_S = 0.2
+"""How long a read waits until the arrivals are placed. Queries that see them before that are slower."""
 
 
 class Arrivals:
@@ -99,7 +102,7 @@ class Arrivals:
         if self._clears_mark:
             with contextlib.suppress(OSError):
                 self._turn.mark(is_set=False)
-        if op is not None and declared(op).arrival is not None:
+        if op is not None and declared(op).arrival is not None and self._turn.is_there:
             self._added, self._last_at = 0, self._session.now
         if self._since_checkpoint >= MOST_ARRIVALS:
             self._since_checkpoint = 0
@@ -108,11 +111,22 @@ class Arrivals:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint").fetchall()
 
-    def are_placed(self) -> bool:
-        """Whether a read finds all accepted executions. The next enqueue of this process is placed directly."""
+    def are_placed(self, submit: Callable[[Callable[[Tx], None]], Submitted[None]]) -> bool:
+        """Asked before a read: places the arrivals, and is False if that takes long or is not possible.
+
+        The next enqueue of this process is placed directly.
+        """
         self._added = None
-        return not self._turn.is_marked()
+        if not self._turn.is_marked():
+            return True
+        future = submit(_nothing)
+        try:
+            future.result(PLACING_S)
+        except (StoreError, TimeoutError):
+            future.cancel()
+            return False
+        return True
 
 
-def nothing(tx: Tx) -> None:
+def _nothing(tx: Tx) -> None:
     """An operation whose transaction only places the arrivals."""

@@ -44,10 +44,12 @@ class SqliteBus:
         self._guard = threading.Lock()
 
     def send(self, hints: Sequence[Hint]) -> None:
+        if not hints:
+            return
         # Threads that wait for results send hints too, at the same time as the writer thread.
         with self._guard:
             try:
-                if hints and self._look():
+                if self._look():
                     self._send(merged(hints))
             except (OSError, StoreUnavailable):
                 pass  # `listen` reports a bad folder.

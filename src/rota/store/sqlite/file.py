@@ -146,6 +146,11 @@ class TurnLock:
         if self._fd >= 0:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether other processes find the file. If it was deleted, they do not see the mark."""
+        return self._fd < 0 or os.fstat(self._fd).st_nlink > 0
+
     def is_marked(self) -> bool:
         """Whether there may be arrivals; also true of a new file, and if there is none."""
         try:

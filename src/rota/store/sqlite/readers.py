@@ -1,4 +1,8 @@
-"""The connections that only read: one for each read that runs at the same time, and some kept for the next reads."""
+"""The connections that only read: one for each read that runs at the same time, and some kept for the next reads.
+
+While arrivals cannot be placed, because the write lock is busy, the disk is full or the file may not be written, a read
+sees them through views with the names of the tables: SQLite looks for a name among temporary views first.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,19 @@ from rota.store.sqlite.session import SqliteSession
 from rota.store.watch import Watch
 
 MOST_IDLE = 4
+_VIEWS = """
+PRAGMA query_only = OFF;
+CREATE TEMP VIEW execution AS SELECT * FROM main.all_execution;
+CREATE TEMP VIEW ready AS SELECT * FROM main.all_ready;
+CREATE TEMP {state};
+PRAGMA query_only = ON;
+"""
+
+
+def show_arrivals(connection: sqlite3.Connection) -> None:
+    """Makes the queries of a connection see arrivals as if they had been placed. They are slower from now on."""
+    (state,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'state'").fetchone()
+    connection.executescript(_VIEWS.format(state=state.removeprefix("CREATE ")))
 
 
 class Readers:
@@ -28,13 +45,17 @@ class Readers:
         self._idle: queue.LifoQueue[tuple[sqlite3.Connection, SqliteSession]] = queue.LifoQueue()
 
     @contextlib.contextmanager
-    def session(self, watch: Watch) -> Iterator[View]:
+    def session(self, watch: Watch, *, shows_arrivals: bool) -> Iterator[View]:
         try:
+            if shows_arrivals:
+                raise queue.Empty
             connection, session = self._idle.get_nowait()
         except queue.Empty:
             connection = connect(self._file, write=False)
             session = SqliteSession(connection, self._clock)
         try:
+            if shows_arrivals:
+                show_arrivals(connection)
             session.begin()
             connection.execute("BEGIN")
             with watch.by(connection.interrupt):
@@ -46,7 +67,7 @@ class Readers:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if not self._keeps() or self._idle.qsize() >= MOST_IDLE:
+            if shows_arrivals or not self._keeps() or self._idle.qsize() >= MOST_IDLE:
                 connection.close()
             else:
                 self._idle.put((connection, session))

@@ -1,29 +1,23 @@
-"""Reads a SQLite database without creating or migrating it; see `rota.store.opening.ReadOnly`.
-
-It writes only to place arrivals, which its queries would miss. If it cannot, because the user may not write or the lock
-is busy, a query does not show them until another process has placed them, which a worker does at least every `poll_s`.
-"""
+"""Reads a SQLite database without creating, migrating or writing; see `rota.store.opening.ReadOnly`."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rota.clock import Clock
-from rota.domain.errors import StoreError, StoreMismatch, StoreUnavailable
+from rota.domain.errors import StoreMismatch, StoreUnavailable
 from rota.store import migrate
 from rota.store.migrate import Migration
 from rota.store.port import View
 from rota.store.sqlite.file import connect, file_of, translated
+from rota.store.sqlite.readers import show_arrivals
 from rota.store.sqlite.session import SqliteSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
-PLACING_S = 1.0
-"""How long a query waits for the turn lock: to open the store that places arrivals, and again to place them."""
 
 
 class SqliteReadOnly:
@@ -36,7 +30,7 @@ class SqliteReadOnly:
                 f"there is no database at {self._path} yet: start `rota dev MODULE:APP` or set ROTA_URL"
             )
         self._connection = connect(self._path, write=False)
-        self._clock = clock
+        self._shows_arrivals = False
         self._session = SqliteSession(self._connection, clock)
         try:
             behind = _pending(self._connection, self._path)
@@ -49,8 +43,9 @@ class SqliteReadOnly:
 
     def read(self, query: Callable[Concatenate[View, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            if self._session.one("has_arrivals"):
-                self._place_arrivals()
+            if not self._shows_arrivals and self._session.one("has_arrivals"):
+                show_arrivals(self._connection)
+                self._shows_arrivals = True
             self._session.begin()
             self._connection.execute("BEGIN")
             try:
@@ -62,15 +57,6 @@ class SqliteReadOnly:
 
     def close(self) -> None:
         self._connection.close()
-
-    def _place_arrivals(self) -> None:
-        from rota.store.sqlite.arrivals import nothing  # lazy: most commands only read
-        from rota.store.sqlite.store import SqliteStore  # lazy: see above
-
-        with contextlib.suppress(StoreError):
-            store = SqliteStore(f"sqlite:///{self._path}", self._clock, busy_s=PLACING_S)
-            with contextlib.closing(store):
-                store.transact(nothing)
 
 
 def pending(url: str) -> list[Migration]:

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from rota.clock import Clock, SystemClock
-from rota.domain.errors import StoreError, StoreFull, StoreUnavailable
+from rota.domain.errors import StoreError, StoreUnavailable
 from rota.store import migrate
 from rota.store.hints import Bus, Hint
 from rota.store.pending_call import MOST_ROWS, PendingCall, is_large
 from rota.store.port import WRITER, Submitted, Together, Tx, View, declared
 from rota.store.sqlite import fork, side_files
-from rota.store.sqlite.arrivals import Arrivals, nothing
+from rota.store.sqlite.arrivals import Arrivals
 from rota.store.sqlite.bus import SilentBus, SqliteBus
 from rota.store.sqlite.file import (
     MEMORY,
@@ -188,10 +188,8 @@ class SqliteStore:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        if not self._arrivals.are_placed():
-            with contextlib.suppress(StoreFull):  # The executions that are placed can still be read.
-                self.transact(nothing)
-        with self.gate, self._readers.session(watch) as session:
+        are_placed = self._arrivals.are_placed(self.submit)
+        with self.gate, self._readers.session(watch, shows_arrivals=not are_placed) as session:
             return query(session, *args, **kwargs)
 
     def blocker(self) -> int | None:

@@ -928,3 +928,16 @@ LEFT JOIN ready r ON r.id = x.id
 LEFT JOIN scheduled s ON s.id = x.id
 LEFT JOIN waiting w ON w.id = x.id
 LEFT JOIN run n ON n.id = x.id;
+
+-- What `execution` and `ready` would have if all arrivals were placed. Queries use these views under the names of the
+-- tables while the arrivals cannot be placed (store/sqlite/readers.py).
+CREATE VIEW all_execution AS
+SELECT * FROM execution
+UNION ALL
+SELECT a.id, l.namespace, l.app, l.job, a.job_version, a.actor, l.queue, a.lane, a.priority, a.arguments, NULL,
+       a.created_at, a.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, a.upstream, NULL, a.parent, a.replay_of,
+       NULL, a.trace, a.headers, a.overrides, NULL, NULL, NULL, NULL, NULL, NULL
+FROM arrival a CROSS JOIN lane l ON l.id = a.lane;
+
+CREATE VIEW all_ready AS
+SELECT * FROM ready UNION ALL SELECT lane, rank, id, 0, 0, 0, NULL, NULL FROM arrival;
