@@ -19,19 +19,16 @@ from rota.store.sqlite.session import SqliteSession
 from rota.store.watch import Watch
 
 MOST_IDLE = 4
-_VIEWS = """
-PRAGMA query_only = OFF;
-CREATE TEMP VIEW execution AS SELECT * FROM main.all_execution;
-CREATE TEMP VIEW ready AS SELECT * FROM main.all_ready;
-CREATE TEMP {state};
-PRAGMA query_only = ON;
-"""
 
 
 def show_arrivals(connection: sqlite3.Connection) -> None:
     """Makes the queries of a connection see arrivals as if they had been placed. They are slower from now on."""
     (state,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'state'").fetchone()
-    connection.executescript(_VIEWS.format(state=state.removeprefix("CREATE ")))
+    connection.execute("PRAGMA query_only = OFF")
+    connection.execute("CREATE TEMP VIEW execution AS SELECT * FROM main.all_execution")
+    connection.execute("CREATE TEMP VIEW ready AS SELECT * FROM main.all_ready")
+    connection.execute(state.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+    connection.execute("PRAGMA query_only = ON")
 
 
 class Readers:

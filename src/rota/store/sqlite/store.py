@@ -188,7 +188,9 @@ class SqliteStore:
             return self.transact(cast("Callable[Concatenate[Tx, P], T]", query), *args, **kwargs)
         if self._closed:
             raise StoreUnavailable("the store is closed")
-        are_placed = self._arrivals.are_placed(self.submit)
+        # A signal handler may have interrupted a write of its own thread, which must end first.
+        is_free = self._caller_that_writes != threading.get_ident()
+        are_placed = is_free and self._arrivals.are_placed(self.submit)
         with self.gate, self._readers.session(watch, shows_arrivals=not are_placed) as session:
             return query(session, *args, **kwargs)
 
