@@ -43,13 +43,7 @@ class Readers:
 
     @contextlib.contextmanager
     def session(self, watch: Watch, *, shows_arrivals: bool) -> Iterator[View]:
-        try:
-            if shows_arrivals:
-                raise queue.Empty
-            connection, session = self._idle.get_nowait()
-        except queue.Empty:
-            connection = connect(self._file, write=False)
-            session = SqliteSession(connection, self._clock)
+        connection, session = self._opened() if shows_arrivals else self._taken()
         try:
             if shows_arrivals:
                 show_arrivals(connection)
@@ -74,3 +68,13 @@ class Readers:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._idle.get_nowait()[0].close()
+
+    def _taken(self) -> tuple[sqlite3.Connection, SqliteSession]:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return self._opened()
+
+    def _opened(self) -> tuple[sqlite3.Connection, SqliteSession]:
+        connection = connect(self._file, write=False)
+        return connection, SqliteSession(connection, self._clock)
