@@ -36,7 +36,7 @@ LONGEST_GAP_US = 5_000
 """Enqueues that begin within this time of each other are in a row. After a longer gap an idle worker would claim the
 execution at once, and one transaction is cheaper than an arrival and a transaction that places it."""
 PLACING_S = 0.2
-"""How long a read waits until the arrivals are placed. Queries that see them before that are slower."""
+"""How long a read waits until the arrivals are placed. Otherwise it uses views that include them, which are slower."""
 
 
 class Arrivals:
@@ -78,7 +78,7 @@ class Arrivals:
                 self._turn.mark(is_set=True)
             result = form(session, *args)
         except (sqlite3.Error, OSError):
-            return None  # A transaction waits for a busy file, and finds out what is wrong with another one.
+            return None  # The caller uses a transaction then, which waits if the file is busy, or reports the error.
         if result is not None:
             self._added, self._last_at = added + 1, session.now
             self._since_checkpoint += 1
