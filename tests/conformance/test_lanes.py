@@ -105,6 +105,23 @@ def test_claims_from_many_busy_jobs_take_every_execution_once(world: World) -> N
     assert len({id for some in taken for id in some}) == 60
 
 
+def test_a_claim_that_takes_the_last_rows_of_one_lane_knows_that_it_is_empty(world: World) -> None:
+    def behind(*marks: claim.Mark) -> claim.Claimed:
+        return world.store.transact(claim.claim, worker, world.served(), 3, marks)
+
+    worker, came = world.join(), []
+    for _ in range(9):
+        came.append(world.enqueue())
+        world.clock.advance(0.001)
+    taken = [world.store.transact(claim.claim, worker, world.served(), 3)]
+    for _ in range(3):
+        taken.append(behind(*(mark for mark in taken[-1].marks if mark[0] == taken[0].claims[0].lane)))
+    assert [ids(one.claims) for one in taken] == [came[:3], came[3:6], came[6:], []]
+    last = world.enqueue()
+    found = behind(*taken[2].marks)
+    assert (ids(found.claims), found.empty, found.has_more) == ([last], [found.claims[0].lane], False)
+
+
 def test_a_worker_that_may_not_claim_gets_nothing_from_many_busy_jobs(world: World) -> None:
     marks, served = busy(world), world.served()
     drains, gone, late, live = (world.join() for _ in range(4))

@@ -84,3 +84,7 @@ def test_a_few_lanes_are_enough_if_all_start_close_together() -> None:
     assert near(starts, 2) == ([0, 1], SLACK)
     assert near(starts, 9) == ([], LAST_RANK)
     assert near({1: (0, ""), 2: (SLACK, ""), 3: (SLACK, "")}, 2)[0] == []
+
+
+def test_a_single_lane_is_taken_from_without_a_limit() -> None:
+    assert near({7: (0, "")}, 10) == ([7], LAST_RANK)

@@ -9,6 +9,7 @@ import pytest
 from rota.domain import requirement
 from rota.domain.errors import DefinitionError
 from rota.domain.requirement import Needs, Offers
+from rota.ops.gates.offers import PLAIN_OFFERS
 
 
 def room(wanted: Needs, given: Offers, *running: tuple[Needs, int]) -> int | None:
@@ -90,6 +91,12 @@ def test_invalid_requirements_are_refused(said: dict[str, Any], words: str) -> N
 
 def test_sizes_are_amounts() -> None:
     assert requirement.amounts({"memory": "2GB"}) == {"memory": 2.0 * 2**30}
+
+
+@pytest.mark.parametrize("pools", [[], ["default"]])
+def test_a_worker_that_is_started_without_options_has_the_text_of_default_offers(pools: list[str]) -> None:
+    """Claims compare the text: a worker with other offers does not use their fast path."""
+    assert requirement.encode(requirement.offers(pools, [], {})) == PLAIN_OFFERS == "{}"
 
 
 def test_needs_and_offers_in_words() -> None:

@@ -77,8 +77,11 @@ def beyond(head: Head, highest: int) -> Head | None:
 def near(starts: Mapping[int, tuple[int, str]], count: int) -> tuple[list[int], int]:
     """The `count` lanes with the lowest starts, and the highest rank to take from them without reading other lanes.
 
-    No lanes if there are at most `count`, or if their starts lie so far apart that these are likely to have few rows.
+    A single lane can be taken from without a limit. No lanes if there are at most `count`, or if their starts lie so
+    far apart that these are likely to have few rows.
     """
+    if len(starts) == 1:
+        return list(starts), LAST_RANK
     if len(starts) <= count:
         return [], LAST_RANK
     order = sorted(starts, key=starts.__getitem__)

@@ -18,6 +18,7 @@ from rota.domain.errors import DefinitionError
 from rota.domain.size import size
 
 DEFAULT_POOL = "default"
+DEFAULT_POOLS = (DEFAULT_POOL,)
 MOST = 20
 ISOLATED, COMMANDS = "isolated jobs", "commands"
 """The two purposes for which a worker starts processes; also keys in its `trouble`."""
@@ -49,7 +50,7 @@ class Needs(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 class Offers(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The offers of a worker process."""
 
-    pools: tuple[str, ...] = (DEFAULT_POOL,)
+    pools: tuple[str, ...] = DEFAULT_POOLS
     tags: list[str] = []
     resources: dict[str, float] = {}
     everything: bool = False
@@ -97,8 +98,10 @@ def needs(
 
 def offers(pools: Sequence[str], tags: Sequence[str], resources: Mapping[str, float | str]) -> Offers:
     """The checked offers that a worker is started with."""
-    named = tuple(sorted({names.check(pool, "a pool's name") for pool in pools})) or (DEFAULT_POOL,)
-    return Offers(pools=named, tags=_tags(tags), resources=amounts(resources))
+    named = tuple(sorted({names.check(pool, "a pool's name") for pool in pools}))
+    # The same object as the default, so that the text of these offers is the one of default offers.
+    chosen = DEFAULT_POOLS if named in ((), DEFAULT_POOLS) else named
+    return Offers(pools=chosen, tags=_tags(tags), resources=amounts(resources))
 
 
 def amounts(resources: Mapping[str, float | str]) -> dict[str, float]:
@@ -204,7 +207,7 @@ def offered(given: Offers) -> str:
     """The offers, for people; empty for the defaults."""
     if given.everything:
         return "everything"
-    parts = [f"pool {pool}" for pool in given.pools] if given.pools != (DEFAULT_POOL,) else []
+    parts = [f"pool {pool}" for pool in given.pools] if given.pools != DEFAULT_POOLS else []
     return ", ".join([*parts, *given.tags, *(f"{amount:g} {name}" for name, amount in given.resources.items())])
 
 

@@ -104,8 +104,8 @@ def claim(
     claiming = Claiming(tx, worker, served, room)
     taking = _Taking(claiming)
     taken = taking.at_once(starts, slots)
-    empty, has_no_room = [], False
-    if not taken or (len(taken) < slots and not taking.has_more):
+    empty, has_no_room = taking.emptied, False
+    if not taken or (len(taken) < slots and not taking.has_more and not empty):
         if not _read_groups(claiming, starts | taking.reached, slots - len(taken)) and not taken:
             return Claimed([])
         empty = [lane for group in claiming.groups for lane in group.lanes if lane not in group.heads]
@@ -245,7 +245,10 @@ class _Taking:
             return []
         bounds = {"highest": ceiling, "depth": _depth(most, len(lanes)), "most": most}
         behind = [(lane, *starts[lane]) for lane in lanes]
-        return self._kept("claim_at_once", lanes=behind, offers=PLAIN_OFFERS, **bounds)
+        kept = self._kept("claim_at_once", lanes=behind, offers=PLAIN_OFFERS, **bounds)
+        if len(starts) == 1 and 0 < len(kept) < most and not self.has_more:
+            self.emptied += lanes
+        return kept
 
     def from_groups(self, slots: int) -> list[Claim]:
         self._waiting = _merged([group for group in self._claiming.groups if group.heads and group.room != 0])

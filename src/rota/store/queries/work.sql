@@ -77,11 +77,12 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, 
 
 -- name: claim_at_once @sqlite
 -- `claim_heads` and `claim` in one: at most `depth` rows from each lane, up to the highest rank. Skips lanes with
--- requirements and paused queues; takes nothing if the worker may not claim or has offers of its own.
+-- requirements and paused queues; takes nothing if the worker may not claim or has offers of its own. As in `claim`,
+-- both joins read the same rows.
 WITH m AS MATERIALIZED (
-    SELECT e.lane, e.rank, e.id, min(:highest, coalesce((
+    SELECT e.lane, e.rank, e.id, min(:highest, coalesce(CASE WHEN :depth < :most THEN (
         SELECT r.rank FROM ready r WHERE r.lane = e.lane AND (r.rank, r.id) > (e.rank, e.id)
-        ORDER BY r.rank, r.id LIMIT 1 OFFSET :depth - 1), :highest)) AS highest
+        ORDER BY r.rank, r.id LIMIT 1 OFFSET :depth - 1) END, :highest)) AS highest
     FROM worker w CROSS JOIN EACH(:lanes, lane int, rank bigint, id uuid) e
     CROSS JOIN lane l ON l.id = e.lane AND l.requirements = ''
     CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
@@ -90,9 +91,18 @@ SELECT r.id, r.lane, r.rank, r.fence + 1 AS fence, r.attempts, r.crashes,
        coalesce(r.first_start_at, :now) AS first_start_at, :now AS started_at, r.run
 FROM m
 CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
+WITH m AS MATERIALIZED (
+    SELECT e.lane, e.rank, e.id, min(:highest, coalesce(CASE WHEN :depth < :most THEN (
+        SELECT r.rank FROM ready r WHERE r.lane = e.lane AND (r.rank, r.id) > (e.rank, e.id)
+        ORDER BY r.rank, r.id LIMIT 1 OFFSET :depth - 1) END, :highest)) AS highest
+    FROM worker w CROSS JOIN EACH(:lanes, lane int, rank bigint, id uuid) e
+    CROSS JOIN lane l ON l.id = e.lane AND l.requirements = ''
+    CROSS JOIN queue q ON q.namespace = l.namespace AND q.name = l.queue AND q.paused_at IS NULL
+    WHERE w.id = :worker AND LIVE(w) AND w.offers = :offers)
 INSERT INTO running (id, lane, rank, worker, fence, attempts, crashes, first_start_at, started_at, run)
 SELECT r.id, r.lane, r.rank, :worker, r.fence + 1, r.attempts, r.crashes, coalesce(r.first_start_at, :now), :now, r.run
-FROM ready r WHERE r.id AMONG(:returned, uuid);
+FROM m
+CROSS JOIN ready r ON r.lane = m.lane AND (r.rank, r.id) > (m.rank, m.id) AND r.rank <= m.highest LIMIT :most;
 DELETE FROM ready WHERE id AMONG(:returned, uuid)
 
 -- name: claim_at_once @postgres
