@@ -86,7 +86,8 @@ class Answering:
 async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
     """What a child gets for its call."""
     ours, theirs = socket.socketpair()
-    server = wire.WireServer(cast("WorkerStore", Answering(answer)), *await asyncio.open_unix_connection(sock=ours))
+    server = wire.WireServer(cast("WorkerStore", Answering(answer)))
+    await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=ours)
     serving, client = asyncio.create_task(server.serve()), await wire.WireClient.over(theirs)
     try:
         return await getattr(client, verb)(*arguments)
@@ -108,18 +109,30 @@ async def test_an_error_of_the_store_is_transmitted_with_its_class(error: Except
     assert type(raised.value) is kind
 
 
-async def test_a_stream_that_ends_in_the_middle_of_a_frame_is_closed() -> None:
-    stream = asyncio.StreamReader()
-    stream.feed_data(wire.call(1, "drain", ())[:-1])
-    stream.feed_eof()
-    assert await wire.read_frame(stream) is None
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 40, 1000])
+def test_a_stream_is_cut_into_its_frames_however_it_arrives(size: int) -> None:
+    sent = [wire.call(number, "holds_more", (["x" * number],)) for number in (0, 1, 7, 100)]
+    stream, frames = b"".join(sent), wire.Frames(wire.MOST_BYTES)
+    came = [frame for at in range(0, len(stream), size) for frame in frames.cut(stream[at : at + size])]
+    assert came == [frame[wire.LENGTH :] for frame in sent]
 
 
-async def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
-    stream = asyncio.StreamReader()
-    stream.feed_data((wire.MOST_BYTES + 1).to_bytes(wire.LENGTH))
+def test_the_beginning_of_a_frame_is_no_frame() -> None:
+    assert list(wire.Frames().cut(wire.call(1, "drain", ())[:-1])) == []
+
+
+def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
+    frames = wire.Frames(wire.MOST_BYTES)
     with pytest.raises(wire.TooLong, match="83,886,081 bytes"):
-        await wire.read_frame(stream, wire.MOST_BYTES)
+        list(frames.cut((wire.MOST_BYTES + 1).to_bytes(wire.LENGTH)))
+
+
+async def test_an_answer_that_cannot_be_read_ends_the_child() -> None:
+    """Otherwise its calls would never be answered, while its supervisor kept its lease."""
+    ended: list[str] = []
+    client = wire.WireClient(lambda: ended.append("ended"))
+    client.data_received(b"\0\0\0\x09" + bytes(9))
+    assert ended == ["ended"]
 
 
 async def test_a_child_that_sends_a_frame_that_is_too_long_is_killed(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,8 +40,9 @@ async def child(world: World, worker: int, served: Served | None = None) -> Asyn
     """The connection to the store that a child has after it has announced itself as this worker."""
     ours, theirs = socket.socketpair()
     calls = StoreCalls(world.store)
-    stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
-    serving = asyncio.create_task(WireServer(WorkerCalls(calls, worker, served or world.served()), *stream).serve())
+    server = WireServer(WorkerCalls(calls, worker, served or world.served()))
+    await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=ours)
+    serving = asyncio.create_task(server.serve())
     client = await WireClient.over(theirs)
     try:
         yield client
@@ -98,10 +99,9 @@ async def test_a_call_with_too_many_arguments_is_refused(world: World) -> None:
     victim, _ = world.start()
     forger = world.join(name="forger")
     ours, theirs = socket.socketpair()
-    stream = await asyncio.open_unix_connection(sock=ours, limit=wire.BUFFER)
-    serving = asyncio.create_task(
-        WireServer(WorkerCalls(StoreCalls(world.store), forger, world.served()), *stream).serve()
-    )
+    server = WireServer(WorkerCalls(StoreCalls(world.store), forger, world.served()))
+    await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=ours)
+    serving = asyncio.create_task(server.serve())
     theirs.sendall(wire.call(1, "drain", (victim,)))
     theirs.setblocking(False)
     assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b"", "the supervisor hangs up"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -47,21 +47,32 @@ class Surroundings(Protocol):
 
 
 class Pipe:
-    """One direction of a connection; has what the wire uses of `asyncio.StreamWriter`."""
+    """One direction of a connection; has what the wire uses of `asyncio.Transport`."""
 
     def __init__(self, receiver: Process) -> None:
         self._receiver = receiver
-        self.reader = asyncio.StreamReader()
+        self._end: asyncio.Protocol | None = None
+        self._early: list[bytes] = []
+        """What arrived before the receiver was connected. The last entry is empty if the sender has hung up."""
+
+    def connect(self, end: asyncio.Protocol) -> None:
+        self._end = end
+        for data in self._early:
+            self._arrive(data)
 
     def write(self, data: bytes) -> None:
-        self._receiver.call(TRAVEL_S, self._feed, data)
+        self._receiver.call(TRAVEL_S, self._arrive, data)
 
     def close(self) -> None:
-        self._receiver.call(TRAVEL_S, self.reader.feed_eof)
+        self._receiver.call(TRAVEL_S, self._arrive, b"")
 
-    def _feed(self, data: bytes) -> None:
-        if not self.reader._eof:  # type: ignore[attr-defined]
-            self.reader.feed_data(data)
+    def _arrive(self, data: bytes) -> None:
+        if self._end is None:
+            self._early.append(data)
+        elif data:
+            self._end.data_received(data)
+        else:
+            self._end.connection_lost(None)
 
 
 class SimChild:
@@ -106,7 +117,9 @@ class SimChild:
         """The real child ends itself then, so that a supervisor that stands still does no harm."""
 
     async def serve_store(self, store: WorkerStore, saw: Saw) -> None:
-        self._server = WireServer(store, self._up.reader, cast("asyncio.StreamWriter", self._down), saw)
+        self._server = WireServer(store, saw)
+        self._server.connection_made(cast("asyncio.Transport", self._down))
+        self._up.connect(self._server)
         await self._server.serve()
 
     def tell(self, hints: Sequence[Hint]) -> None:
@@ -164,8 +177,9 @@ class SimChild:
         world.incarnations.append(self.life)
         targets = Bodies(world.outside, self.process, worker).targets()
         targets = {name: target for name, target in targets.items() if name not in self._missing}
-        stream: tuple[Any, Any] = (self._down.reader, self._up)
-        self._store = WireClient(*stream, orphaned=self.process.kill)
+        self._store = WireClient(self.process.kill)
+        self._store.connection_made(cast("asyncio.Transport", self._up))
+        self._down.connect(self._store)
         assignment = msgspec.structs.replace(assignment, stop_grace_s=self._stop_grace_s)
         self._loops = WorkerLoops(
             cast("WorkerStore", self._store), self._clock, assignment, targets, leaving=self._leave

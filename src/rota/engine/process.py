@@ -86,10 +86,11 @@ class ChildProcess:
             return child
 
     async def serve_store(self, store: WorkerStore, saw: Saw = lambda verb, arguments, answer: None) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=self._store_end, limit=wire.BUFFER)
-        self._server = WireServer(store, reader, writer, saw)
+        server = WireServer(store, saw)
+        await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=self._store_end)
+        self._server = server
         try:
-            await self._server.serve()
+            await server.serve()
         except wire.TooLong as error:
             log.error("worker process %d sent %s: killing it", self.pid, error)
             self.kill()

@@ -21,10 +21,10 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from types import GenericAlias
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import msgspec
 
@@ -41,7 +41,6 @@ _HEAD = struct.Struct(">qB")
 MOST_BYTES = 80 * 1024 * 1024
 """The longest call: the largest result that a setting allows (64 MiB), or a batch of 16 Mi characters of results,
 errors or checkpoints (`completer.MOST_BYTES`, `scribe.MOST_STATES`) at four bytes each, and 16 MiB for the rest."""
-BUFFER = 1024 * 1024
 VERBS = [name for name in vars(WorkerStore) if not name.startswith("_")]
 Saw = Callable[[str, tuple[Any, ...], Any], None]
 """Called with every verb that was carried out, its arguments and its answer."""
@@ -56,33 +55,25 @@ class TooLong(Exception):
     """A frame above the limit. Nothing of it was read."""
 
 
-class WireServer:
+class WireServer(asyncio.Protocol):
     """Carries out the calls of one child until it hangs up. Calls may overtake each other, as within one process."""
 
-    def __init__(
-        self,
-        store: WorkerStore,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        saw: Saw = lambda verb, arguments, answer: None,
-    ) -> None:
+    def __init__(self, store: WorkerStore, saw: Saw = lambda verb, arguments, answer: None) -> None:
         self._store = store
-        self._reader = reader
-        self._writer = writer
         self._saw = saw
+        self._frames = Frames(MOST_BYTES)
         self._calls: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._ended = self._loop.create_future()
 
     async def serve(self) -> None:
         """Raises TooLong for a frame above the limit: it is not read, so the stream cannot be read any further."""
         try:
-            while (data := await read_frame(self._reader, MOST_BYTES)) is not None:
-                call = asyncio.create_task(self._carry_out(data))
-                self._calls.add(call)
-                call.add_done_callback(self._calls.discard)
+            await self._ended
         finally:
             # Calls that arrived are carried out even if the child is gone: it held the lease when it made them.
             await asyncio.gather(*self._calls, return_exceptions=True)
-            self._writer.close()
+            self._transport.close()
 
     @property
     def is_busy(self) -> bool:
@@ -93,12 +84,34 @@ class WireServer:
         """Passes hints on to the child."""
         self._write(answer(_NO_CALL, hints))
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._ended.done():
+            return
+        try:
+            for frame in self._frames.cut(data):
+                call = self._loop.create_task(self._carry_out(frame))
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
+        except TooLong as error:
+            self._ended.set_exception(error)
+
+    def eof_received(self) -> bool:
+        if not self._ended.done():
+            self._ended.set_result(None)
+        return True  # `serve` closes the connection.
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.eof_received()
+
     async def _carry_out(self, data: bytes) -> None:
         try:
             number, verb, arguments = read_call(data)
         except (msgspec.MsgspecError, struct.error, IndexError):
             log.exception("a child sent a call that cannot be read; hanging up")
-            self._writer.close()
+            self._transport.close()
             return
         try:
             result = await getattr(self._store, verb)(*arguments)
@@ -110,32 +123,30 @@ class WireServer:
 
     def _write(self, frame: bytes) -> None:
         with contextlib.suppress(ConnectionError, RuntimeError):  # The child is gone.
-            self._writer.write(frame)
+            self._transport.write(frame)
 
 
 def _exit() -> None:
     os._exit(tether.ORPHANED)
 
 
-class WireClient:
+class WireClient(asyncio.Protocol):
     """Sends the verbs of `engine.port.WorkerStore` to the supervisor and waits for its answers."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, orphaned: Callable[[], None] = _exit
-    ) -> None:
+    def __init__(self, orphaned: Callable[[], None] = _exit) -> None:
         """`orphaned` ends the process: without the supervisor it has no lease, and may do nothing more."""
-        self._reader = reader
-        self._writer = writer
         self._orphaned = orphaned
+        self._frames = Frames()
         self._numbers = itertools.count()
         self._waiting: dict[int, tuple[str, asyncio.Future[Any]]] = {}
+        self._loop = asyncio.get_running_loop()
         self.hear: Callable[[list[Hint]], None] = lambda _: None
         """Called with the hints that the supervisor passes on."""
-        self._listening = asyncio.create_task(self._listen())
 
     @classmethod
     async def over(cls, end: socket.socket) -> WireClient:
-        return cls(*await asyncio.open_unix_connection(sock=end, limit=BUFFER))
+        _, client = await asyncio.get_running_loop().create_unix_connection(cls, sock=end)
+        return client
 
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
         if verb not in VERBS:
@@ -143,38 +154,73 @@ class WireClient:
         return partial(self._ask, verb)
 
     def close(self) -> None:
-        self._listening.cancel()
-        self._writer.close()
+        self._orphaned = lambda: None
+        self._transport.close()
 
-    async def _ask(self, verb: str, *arguments: Any) -> Any:
-        number = next(self._numbers)
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting[number] = verb, waiting
-        self._writer.write(call(number, verb, arguments))
-        return await waiting
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
 
-    async def _listen(self) -> None:
+    def data_received(self, data: bytes) -> None:
         try:
-            await self._hand_out()
+            for frame in self._frames.cut(data):
+                self._hand_out(frame)
         except Exception:
             # No call would be answered any more, while the supervisor kept renewing the lease.
             log.exception("the answers of the supervisor cannot be read; ending")
+            self._orphaned()
+
+    def connection_lost(self, _: Exception | None) -> None:
         self._orphaned()
 
-    async def _hand_out(self) -> None:
-        while (data := await read_frame(self._reader)) is not None:
-            number, failed, body = read_answer(data)
-            if number == _NO_CALL:
-                self.hear(_hints.decode(body))
-                continue
-            verb, waiting = self._waiting.pop(number)
-            if waiting.done():
-                continue  # The caller was cancelled meanwhile.
-            if failed:
-                code, words = _failure.decode(body)
-                waiting.set_exception(_FAILURES.get(code, RuntimeError)(words))
-            else:
-                waiting.set_result(_verbs[verb][1].decode(body))
+    async def _ask(self, verb: str, *arguments: Any) -> Any:
+        number = next(self._numbers)
+        waiting = self._loop.create_future()
+        self._waiting[number] = verb, waiting
+        self._transport.write(call(number, verb, arguments))
+        return await waiting
+
+    def _hand_out(self, frame: bytes) -> None:
+        number, failed, body = read_answer(frame)
+        if number == _NO_CALL:
+            self.hear(_hints.decode(body))
+            return
+        verb, waiting = self._waiting.pop(number)
+        if waiting.done():
+            return  # The caller was cancelled meanwhile.
+        if failed:
+            code, words = _failure.decode(body)
+            waiting.set_exception(_FAILURES.get(code, RuntimeError)(words))
+        else:
+            waiting.set_result(_verbs[verb][1].decode(body))
+
+
+class Frames:
+    """Cuts a stream into frames. A child and its supervisor handle each in the moment in which it arrives: a task that
+    reads the stream would be woken one turn of the event loop later."""
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most_bytes = most_bytes
+        self._rest = bytearray()
+        """The beginning of a frame."""
+
+    def cut(self, data: bytes) -> Iterator[bytes]:
+        """The frames that end in `data`. Raises TooLong at the beginning of a frame of more than `most_bytes`."""
+        rest = self._rest
+        if rest:
+            rest += data
+        whole, at = rest or data, 0
+        while (body := at + LENGTH) <= len(whole):
+            length = int.from_bytes(whole[at:body])
+            if self._most_bytes is not None and length > self._most_bytes:
+                raise TooLong(f"a frame of {length:,} bytes, and the limit is {self._most_bytes:,}")
+            if body + length > len(whole):
+                break
+            at = body + length
+            yield bytes(whole[body:at])
+        if whole is rest:
+            del rest[:at]
+        else:
+            rest += whole[at:]
 
 
 def call(number: int, verb: str, arguments: tuple[Any, ...]) -> bytes:
@@ -209,17 +255,6 @@ def shortened(report: Finished) -> Finished:
     if report.claim is None and report.written is None and report.step is None:
         return report
     return msgspec.structs.replace(report, claim=None, step=None, written=None if report.written is None else "")
-
-
-async def read_frame(stream: asyncio.StreamReader, most_bytes: int | None = None) -> bytes | None:
-    """The next frame; None at the end. Raises TooLong before it reads a frame of more than `most_bytes`."""
-    try:
-        length = int.from_bytes(await stream.readexactly(LENGTH))
-        if most_bytes is not None and length > most_bytes:
-            raise TooLong(f"a frame of {length:,} bytes, and the limit is {most_bytes:,}")
-        return await stream.readexactly(length)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return None
 
 
 def _framed(number: int, word: int, body: Any) -> bytes:

@@ -113,8 +113,10 @@ class HintDecoder:
             return []
 
 
-def merged(hints: Iterable[Hint]) -> list[Hint]:
+def merged(hints: Sequence[Hint]) -> list[Hint]:
     """The same hints, combined into as few as possible."""
+    if len(hints) < 2:
+        return list(hints)
     lanes: dict[int, int] = {}
     ended: list[str] = []
     wanted: list[str] = []
