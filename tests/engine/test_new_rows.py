@@ -42,6 +42,7 @@ def dispatcher_of(store: Store, outcomes: Completer, free: Callable[[], int]) ->
     return Dispatcher(
         cast("WorkerStore", store),
         free=free,
+        is_idle=lambda: True,
         start=lambda _: None,
         outcomes=outcomes,
         pace=Pace(clock, free()),

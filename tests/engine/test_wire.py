@@ -19,7 +19,7 @@ from rota.domain.requirement import UNBOUNDED
 from rota.domain.status import Reason
 from rota.domain.usage import Usage
 from rota.engine import wire
-from rota.engine.port import WorkerStore
+from rota.engine.port import WorkerPort
 from rota.engine.process import ChildProcess
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
@@ -82,11 +82,14 @@ class Answering:
 
         return carry_out
 
+    def close(self) -> None:
+        """Nothing is left with it."""
+
 
 async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
     """What a child gets for its call."""
     ours, theirs = socket.socketpair()
-    server = wire.WireServer(cast("WorkerStore", Answering(answer)))
+    server = wire.WireServer(cast("WorkerPort", Answering(answer)))
     await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=ours)
     serving, client = asyncio.create_task(server.serve()), await wire.WireClient.over(theirs)
     try:
@@ -138,7 +141,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_child() -> None:
 async def test_a_child_that_sends_a_frame_that_is_too_long_is_killed(caplog: pytest.LogCaptureFixture) -> None:
     child = await ChildProcess.spawn([sys.executable, "-c", _SENDS])
     try:
-        await child.serve_store(cast("WorkerStore", None))
+        await child.serve_store(cast("WorkerPort", Answering(None)))
         assert await child.wait() == -signal.SIGKILL
         assert f"worker process {child.pid} sent a frame of 4,294,967,295 bytes" in caplog.text
     finally:

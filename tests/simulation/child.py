@@ -18,7 +18,7 @@ from rota.domain.errors import LeaseLost, StoreError
 from rota.domain.outcome import Succeeded
 from rota.engine import tether
 from rota.engine.host import Ending, Hello
-from rota.engine.port import WorkerStore
+from rota.engine.port import WorkerPort, WorkerStore
 from rota.engine.tether import DRAIN, FINISH
 from rota.engine.wire import Saw, WireClient, WireServer
 from rota.engine.worker_loops import Assignment, WorkerLoops
@@ -116,7 +116,7 @@ class SimChild:
     def hold_until(self, until: float) -> None:
         """The real child ends itself then, so that a supervisor that stands still does no harm."""
 
-    async def serve_store(self, store: WorkerStore, saw: Saw) -> None:
+    async def serve_store(self, store: WorkerPort, saw: Saw) -> None:
         self._server = WireServer(store, saw)
         self._server.connection_made(cast("asyncio.Transport", self._down))
         self._up.connect(self._server)

@@ -16,9 +16,10 @@ from rota.domain.served import Served
 from rota.domain.source import Source
 from rota.domain.status import Reason
 from rota.engine.janitor import Janitor
+from rota.engine.left_claim import LeftClaim
 from rota.engine.loop import Loop
 from rota.engine.port import Attempts, Beaten, Joined
-from rota.ids import IdSource
+from rota.ids import FIRST_ID, LAST_ID, IdSource
 from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, statistics, upkeep
 from rota.ops.actions import work_on_actions
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
@@ -86,20 +87,52 @@ class StoreCalls:
 
 
 class WorkerCalls:
-    """The verbs of one worker. Implements `engine.port.WorkerStore`."""
+    """The verbs of one worker. Implements `engine.port.WorkerPort`."""
 
     def __init__(self, calls: Calls, worker: int, served: Served) -> None:
         self._calls = calls
         self._worker = worker
         self._served = served
-        self._lanes: set[int] = set()
-        """The lanes that claims have found for this worker."""
+        self._marks: dict[int, tuple[int, str]] = {}
+        """The lanes that claims have found for this worker, and how far they have come in each."""
+        self._left_claim = LeftClaim()
 
     async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
-        permitted = self._permitted(marks)
-        claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, permitted, room)
-        self._lanes.update(claimed.lanes or ())
+        slots = max(0, slots - await self._left_claim.withdraw())
+        return await self._claim(slots, self._permitted(marks), room)
+
+    async def _claim(self, slots: int, marks: list[Mark] | None, room: Room) -> Claimed:
+        claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, marks, room)
+        self._learn(claimed)
         return claimed
+
+    async def claim_on_hint(self, slots: int, room: Room) -> Claimed | None:
+        marks = await self._left_claim.wait()
+        if marks is None:
+            return None
+        count = 0
+        try:
+            claimed = await self._claim(slots, marks, room)
+            count = len(claimed.claims)
+            return claimed
+        finally:
+            self._left_claim.made(count)
+
+    @property
+    def has_left_claim(self) -> bool:
+        return self._left_claim.waits
+
+    def claims_on(self, hints: Sequence[Hint]) -> bool:
+        """The child needs hints of lanes that no claim has found for it, and hears how recent the last look is."""
+        match hints:
+            case [Ready(lanes, is_look=False)] if self._left_claim.waits and lanes.keys() <= self._marks.keys():
+                starts = {lane: min(self._marks[lane], (rank - 1, LAST_ID)) for lane, rank in lanes.items()}
+                self._left_claim.make([(lane, *start) for lane, start in starts.items()])
+                return True
+        return False
+
+    def close(self) -> None:
+        self._left_claim.close()
 
     async def finish(self, reports: Sequence[Finished]) -> list[str]:
         return await self._calls.transact(finish.finish, reports, self._worker)
@@ -107,21 +140,28 @@ class WorkerCalls:
     async def finish_and_claim(
         self, reports: Sequence[Finished], slots: int, marks: Sequence[Mark] | None, room: Room
     ) -> FinishedAndClaimed:
+        slots = max(0, slots - await self._left_claim.withdraw())
         permitted = self._permitted(marks)
         done = await self._calls.transact(
             claim.finish_and_claim, reports, self._worker, self._served, slots, permitted, room
         )
-        self._lanes.update(done.claimed.lanes or ())
+        self._learn(done.claimed)
         return done
+
+    def _learn(self, claimed: Claimed) -> None:
+        for lane in claimed.lanes or ():
+            self._marks.setdefault(lane, (claim.FIRST_RANK, FIRST_ID))
+        self._marks |= {lane: (rank, id) for lane, rank, id in claimed.marks}
 
     def _permitted(self, marks: Sequence[Mark] | None) -> list[Mark] | None:
         """Leaves out lanes that no claim has found for this worker: a job can forge the calls of its process."""
-        return None if marks is None else [mark for mark in marks if mark[0] in self._lanes]
+        return None if marks is None else [mark for mark in marks if mark[0] in self._marks]
 
     async def write_notes(self, pieces: Sequence[Piece], states: Sequence[State]) -> list[str]:
         return await self._calls.transact(notes.write, pieces, states, self._worker)
 
     async def drain(self) -> None:
+        await self._left_claim.withdraw()
         await self._calls.transact(fleet.drain, self._worker)
 
     async def tell_trouble(self, reasons: dict[str, str]) -> None:
@@ -137,6 +177,7 @@ class WorkerCalls:
         return await self._calls.read(reader.cancels, self._worker)
 
     async def holds_more(self, named: Sequence[str]) -> bool:
+        await self._left_claim.settled()  # The child does not know yet what this claim takes.
         return await self._calls.read(reader.holds_more, self._worker, named)
 
 

@@ -61,6 +61,9 @@ class Occupancy:
         match verb:
             case "claim":
                 self._took(answer)
+            case "claim_on_hint":
+                if answer is not None:
+                    self._took(answer)
             case "finish_and_claim":
                 self._ended(arguments[0])
                 self._took(answer.claimed)

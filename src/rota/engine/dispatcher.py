@@ -35,6 +35,7 @@ class Dispatcher:
         store: WorkerStore,
         *,
         free: Callable[[], int],
+        is_idle: Callable[[], bool],
         start: Callable[[Claim], None],
         outcomes: Completer,
         pace: Pace,
@@ -42,10 +43,12 @@ class Dispatcher:
         clock: Clock,
         room: Callable[[], Room] = lambda: UNBOUNDED,
     ) -> None:
-        """`room` says for how many more jobs there are processes, where that bounds them."""
+        """`is_idle` says whether the worker has no attempt, and no outcome to write. `room` says for how many more jobs
+        there are processes, where that bounds them."""
         self._store = store
         self._clock = clock
         self._free, self._start, self._room = free, start, room
+        self._is_idle = is_idle
         self._outcomes = outcomes
         self._pace = pace
         self._poll_s = poll_s
@@ -73,6 +76,7 @@ class Dispatcher:
         self._missing = 0
         """How many slots must become free before a claim can be worthwhile."""
         self.loop = Loop("dispatcher", self.step)
+        self.left_claim = Loop("claim on hint", self._leave_claim)
 
     def hear(self, hint: Ready) -> None:
         if hint.is_look:
@@ -107,6 +111,8 @@ class Dispatcher:
             self._missing -= 1
             if self._missing <= 0 and self._enough.is_awaited and self._free() >= self._pace.worthwhile:
                 self._enough.wake()
+        elif self._is_idle():
+            self.left_claim.wake.wake()
 
     def close(self) -> None:
         """No more claims."""
@@ -124,7 +130,10 @@ class Dispatcher:
             # Slots become free one by one: a short wait turns many small claims into one.
             await self._enough.sleep(self._pace.gather_s)
         self._pace.measure(self._free())
-        if self._free() <= 0 or (not self._expects_work and not await self._finds_work()):
+        if self._free() <= 0:
+            return self._poll_s
+        if not self._expects_work and not await self._finds_work():
+            self.left_claim.wake.wake()
             return self._poll_s
         async with self._outcomes.turn:
             # While this step waited, slots may have become free, or the worker may have begun to drain.
@@ -134,12 +143,46 @@ class Dispatcher:
             self._expects_work = False
             self._disowned.clear()
             taken = await self._claim(free)
+        if not self._take(taken, free):
+            self.left_claim.wake.wake()
+        return 0 if self._was_full and self._free() > 0 else self._poll_s
+
+    async def _leave_claim(self) -> float | None:
+        """Leaves a claim with the supervisor (`left_claim.py`) if no attempt runs and no work is expected.
+
+        A job may hold the interpreter, so that this process could not start what the supervisor claims for it. The
+        claim is not for prefetching: when it is made, the rate of the last attempts may be long past.
+        """
+        slots = min(self._free() - self._pace.ahead, MOST_PER_CLAIM)
+        is_idle = self._is_idle() and self.claiming_since is None and not self._expects_work
+        if slots <= 0 or not is_idle or not self._is_open:
+            return None
+        try:
+            taken = await self._store.claim_on_hint(slots, self._room())
+        except BaseException:
+            self.is_in_doubt = True
+            self._expect_work_anywhere()  # This process has not heard the hint.
+            raise
+        if taken is None:
+            return None
+        self._set_marks(taken)
+        if self._take(taken, slots):
+            self._expect_work_anywhere()
+        return 0
+
+    def _expect_work_anywhere(self) -> None:
+        self._expects_work = True
+        self._busy.update(self._marks)
+        self.loop.wake.wake()
+
+    def _take(self, taken: Claimed, slots: int) -> bool:
+        """Starts the executions of a claim for so many slots, and returns whether to expect more."""
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
                 self._start(attempt)
-        self._was_full = len(taken.claims) == free or taken.has_more
+        self._was_full = len(taken.claims) == slots or taken.has_more
         self._expects_work = self._expects_work or self._was_full or taken.has_no_room
-        return 0 if self._was_full and self._free() > 0 else self._poll_s
+        return self._expects_work
 
     async def _finds_work(self) -> bool:
         """Checks for ready rows with a plain read. Skipped while the supervisor's looks are recent."""
@@ -171,12 +214,15 @@ class Dispatcher:
             now = self._clock.monotonic()
             self._sweep_again_at = now + SWEEP_SHARE * (now - asked_at)
             self._sweep_at = max(now + SWEEP_S, min(self._sweep_again_at, now + LONGEST_SWEEP_S))
+        self._set_marks(taken)
+        return taken
+
+    def _set_marks(self, taken: Claimed) -> None:
         self._busy.difference_update([lane for lane in taken.empty if lane not in self._heard])
         for lane, rank, id in taken.marks:
             # A hint that came meanwhile may name a row below the mark which the claim has not seen.
             heard = self._heard.get(lane, LAST_RANK)
             self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
-        return taken
 
     async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
         """Claims, and writes the outcomes that wait in the same transaction."""

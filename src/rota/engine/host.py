@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from rota.engine import tether
-from rota.engine.port import WorkerStore
+from rota.engine.port import WorkerPort
 from rota.engine.standstill import ProcessState
 from rota.engine.wire import Saw
 from rota.executors.process.spawned import signal_name
@@ -78,7 +78,7 @@ class Child(Protocol):
         """Its lease holds until then, by the clock that all processes of the machine share. It dies soon after, even if
         the supervisor itself cannot end it."""
 
-    async def serve_store(self, store: WorkerStore, saw: Saw) -> None:
+    async def serve_store(self, store: WorkerPort, saw: Saw) -> None:
         """Carries out the child's verbs until it hangs up."""
 
     def tell(self, hints: Sequence[Hint]) -> None:

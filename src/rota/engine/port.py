@@ -49,6 +49,9 @@ class WorkerStore(Protocol):
 
     async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed: ...
 
+    async def claim_on_hint(self, slots: int, room: Room) -> Claimed | None:
+        """Leaves a claim with the supervisor, which makes it when a hint comes. None if another call withdraws it."""
+
     async def finish(self, reports: Sequence[Finished]) -> list[str]:
         """Returns the ids of stale reports."""
 
@@ -72,13 +75,27 @@ class WorkerStore(Protocol):
     async def holds_more(self, named: Sequence[str]) -> bool: ...
 
 
+class WorkerPort(WorkerStore, Protocol):
+    """The verbs of one child as its supervisor holds them, with the claim that the child has left."""
+
+    @property
+    def has_left_claim(self) -> bool:
+        """Whether a call of `claim_on_hint` waits for a hint."""
+
+    def claims_on(self, hints: Sequence[Hint]) -> bool:
+        """Makes the claim that the child has left. False if there is none, or if the child itself needs the hints."""
+
+    def close(self) -> None:
+        """The child is gone: its claim is withdrawn."""
+
+
 class SupervisorStore(Protocol):
     """The verbs of a supervisor."""
 
     housekeeping: Sequence[Loop]
     """Loops for the database itself: partitions and pruning. Empty in the simulation."""
 
-    def for_worker(self, worker: int, served: Served) -> WorkerStore: ...
+    def for_worker(self, worker: int, served: Served) -> WorkerPort: ...
 
     async def join(self, newcomer: Newcomer, lease_s: float) -> Joined: ...
 

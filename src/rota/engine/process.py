@@ -14,7 +14,7 @@ import msgspec
 
 from rota.engine import standstill, tether, wire
 from rota.engine.host import STILL_OPEN_S, Ending, Hello
-from rota.engine.port import WorkerStore
+from rota.engine.port import WorkerPort
 from rota.engine.wire import Saw, WireServer
 from rota.executors.process import spawner
 from rota.executors.process.spawner import Spawner
@@ -85,7 +85,7 @@ class ChildProcess:
             ours.pop_all()
             return child
 
-    async def serve_store(self, store: WorkerStore, saw: Saw = lambda verb, arguments, answer: None) -> None:
+    async def serve_store(self, store: WorkerPort, saw: Saw = lambda verb, arguments, answer: None) -> None:
         server = WireServer(store, saw)
         await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=self._store_end)
         self._server = server

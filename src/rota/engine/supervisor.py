@@ -31,7 +31,7 @@ from rota.engine.crew import Crew
 from rota.engine.heart import STUCK, Heart
 from rota.engine.host import STILL_OPEN_S, Child, Ending, Hello, Host
 from rota.engine.loop import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Loop
-from rota.engine.port import SupervisorStore, WorkerStore
+from rota.engine.port import SupervisorStore, WorkerPort, WorkerStore
 from rota.engine.report_worker_end import LAST_WORD_S
 from rota.engine.rollout import Rollout
 from rota.engine.sources import Sources
@@ -315,7 +315,7 @@ class Supervisor:
         return ending
 
     async def _watch_child(
-        self, worker: int, child: Child, port: WorkerStore, leaving: asyncio.Task[None], saw: Saw
+        self, worker: int, child: Child, port: WorkerPort, leaving: asyncio.Task[None], saw: Saw
     ) -> Ending:
         """Serves the child until it has ended. Kills one that does not end within its grace."""
         end = asyncio.create_task(child.wait())

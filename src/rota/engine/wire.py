@@ -30,7 +30,7 @@ import msgspec
 
 from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreFull, StoreMismatch, StoreUnavailable
 from rota.engine import tether
-from rota.engine.port import WorkerStore
+from rota.engine.port import WorkerPort, WorkerStore
 from rota.ops.finish import Finished
 from rota.store.hints import Hint
 
@@ -58,7 +58,7 @@ class TooLong(Exception):
 class WireServer(asyncio.Protocol):
     """Carries out the calls of one child until it hangs up. Calls may overtake each other, as within one process."""
 
-    def __init__(self, store: WorkerStore, saw: Saw = lambda verb, arguments, answer: None) -> None:
+    def __init__(self, store: WorkerPort, saw: Saw = lambda verb, arguments, answer: None) -> None:
         self._store = store
         self._saw = saw
         self._frames = Frames(MOST_BYTES)
@@ -71,18 +71,20 @@ class WireServer(asyncio.Protocol):
         try:
             await self._ended
         finally:
+            self._store.close()
             # Calls that arrived are carried out even if the child is gone: it held the lease when it made them.
             await asyncio.gather(*self._calls, return_exceptions=True)
             self._transport.close()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call is being carried out."""
-        return bool(self._calls)
+        """Whether a call is being carried out. A claim that waits for a hint does not count."""
+        return len(self._calls) > int(self._store.has_left_claim)
 
     def tell(self, hints: Sequence[Hint]) -> None:
-        """Passes hints on to the child."""
-        self._write(answer(_NO_CALL, hints))
+        """Makes the claim that an idle child has left, or passes the hints on to the child."""
+        if self.is_busy or not self._store.claims_on(hints):
+            self._write(answer(_NO_CALL, hints))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)

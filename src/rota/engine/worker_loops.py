@@ -92,6 +92,7 @@ class WorkerLoops:
         self.dispatcher = Dispatcher(
             store,
             free=self._free,
+            is_idle=lambda: self.worker.is_idle and self.completer.is_empty,
             start=self.worker.take,
             outcomes=self.completer,
             pace=self._pace,
@@ -123,7 +124,8 @@ class WorkerLoops:
 
     async def run(self) -> None:
         """Returns when everything has been reported or given back. Raises LeaseLost if the lease is gone."""
-        loops = [self.dispatcher.loop, self.completer.loop, self.scribe.loop, self._cancels, self._reconcile]
+        claims = [self.dispatcher.loop, self.dispatcher.left_claim]
+        loops = [*claims, self.completer.loop, self.scribe.loop, self._cancels, self._reconcile]
         tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
         watch = asyncio.create_task(self._live(), name="life")
         try:
