@@ -82,7 +82,7 @@ class Child(Protocol):
         """Carries out the child's verbs until it hangs up."""
 
     def tell(self, hints: Sequence[Hint]) -> None:
-        """Passes hints on to the child, once it has begun to work."""
+        """Makes the claim that the child has left, or passes the hints on to it, once it has begun to work."""
 
     @property
     def is_busy(self) -> bool:
