@@ -219,7 +219,8 @@ class PostgresBus:
             self._outbox.append(Ended(tuple(lately)))
 
     def _flush(self) -> None:
-        """Sends the outbox, and then nothing for a moment: one NOTIFY can carry all the hints of that time."""
+        """Sends the outbox. One NOTIFY carries all hints of a moment, so there is one in `GATHER_S` on average. After a
+        pause two may follow each other: for an enqueue, and for the end that its caller waits for."""
         with self._lock:
             hints, self._outbox = self._outbox, []
         hints = self._worth_telling(hints)
@@ -233,7 +234,7 @@ class PostgresBus:
             with self._lock:
                 self._outbox = hints[-1000:] + self._outbox
             raise
-        self._send_at = MACHINE.monotonic() + GATHER_S
+        self._send_at = max(self._send_at, MACHINE.monotonic() - GATHER_S) + GATHER_S
 
     def _worth_telling(self, hints: list[Hint]) -> list[Hint]:
         """Leaves out the ends that no process waits for."""
