@@ -46,8 +46,8 @@ class Scene:
         self.may_write = asyncio.Event()
         self.may_write.set()
 
-    def slow(self, calls: StoreCalls) -> None:
-        """From now on, operations wait for `may_write`. Reads do not."""
+    def hold_operations(self, calls: StoreCalls) -> None:
+        """From now on, operations wait until `may_write` is set. Reads do not wait."""
         transact = calls.transact
 
         async def late(*args: Any, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ async def a_child(folder: Path) -> AsyncIterator[Scene]:
     held = ids(await client.claim(10, None, UNBOUNDED))
     try:
         scene = Scene(world, bus, server, client, held)
-        scene.slow(calls)
+        scene.hold_operations(calls)
         yield scene
     finally:
         client.close()
@@ -115,7 +115,7 @@ async def test_a_hint_makes_the_claim_that_a_child_has_left(tmp_path: Path) -> N
         came, hints = scene.enqueue()
         scene.server.tell(hints)
         await until(lambda: scene.heard == hints)
-        assert ids(await scene.client.claim(10, [], UNBOUNDED)) == []
+        assert ids(await scene.client.claim(10, None, UNBOUNDED)) == came, "the supervisor has claimed nothing"
 
 
 async def test_a_claim_of_the_child_withdraws_the_one_that_it_has_left(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_a_child_hears_what_it_needs_to_know_itself(tmp_path: Path, hints:
         left.cancel()
 
 
-async def test_a_hint_that_was_lost_is_made_good_by_the_next_one_of_the_lane(tmp_path: Path) -> None:
+async def test_a_row_whose_hint_was_lost_is_claimed_with_the_next_one_of_its_lane(tmp_path: Path) -> None:
     async with a_child(tmp_path) as scene:
         left = await scene.leave()
         first, _ = scene.enqueue()
@@ -222,7 +222,7 @@ async def test_a_claim_that_is_being_made_ends_before_the_child_learns_what_it_h
         assert ids(await left) == came
 
 
-async def test_a_child_that_is_about_to_call_hears_the_hint_itself(tmp_path: Path) -> None:
+async def test_a_busy_child_hears_the_hint_itself(tmp_path: Path) -> None:
     """It probably claims next, and can report its outcomes in the same transaction."""
     async with a_child(tmp_path) as scene:
         left = await scene.leave()
@@ -286,7 +286,7 @@ class Dispatching:
         )
 
     async def __aenter__(self) -> Self:
-        loops = (self.dispatcher.loop, self.dispatcher.left_claim)
+        loops = (self.dispatcher.loop, self.dispatcher.left_claim_loop)
         self._tasks = [asyncio.create_task(loop.run()) for loop in loops]
         await until(lambda: len(self.port.claims) == 1)
         return self
@@ -312,7 +312,7 @@ class Dispatching:
 
 async def test_a_worker_leaves_a_claim_when_its_own_has_found_nothing() -> None:
     async with Dispatching() as worker:
-        worker.dispatcher.left_claim.wake.wake()
+        worker.dispatcher.left_claim_loop.wake.wake()
         await worker.settled()
         assert worker.port.left == [], "its own claim is on its way"
         await worker.idle()
@@ -332,7 +332,7 @@ async def test_a_worker_that_runs_an_attempt_leaves_no_claim() -> None:
         await until(lambda: len(worker.port.left) == 1)
 
 
-async def test_what_the_supervisor_has_claimed_is_started_and_the_next_claim_is_left_when_it_has_ended() -> None:
+async def test_executions_of_a_left_claim_are_started_and_the_next_claim_is_left_after_them() -> None:
     async with Dispatching() as worker:
         await worker.idle()
         worker.port.left[0][1].set_result(worker.answer("x", "y"))
@@ -363,13 +363,13 @@ async def test_a_worker_that_closes_leaves_no_claim() -> None:
         await worker.idle()
         worker.dispatcher.close()
         worker.port.left[0][1].set_result(None)
-        worker.dispatcher.left_claim.wake.wake()
+        worker.dispatcher.left_claim_loop.wake.wake()
         await worker.settled()
         assert len(worker.port.left) == 1
 
 
 async def test_a_worker_whose_left_claim_failed_claims_by_itself() -> None:
-    """Nothing else has heard the hint."""
+    """The supervisor did not pass the hint on to it."""
     async with Dispatching() as worker:
         await worker.idle()
         worker.port.left[0][1].set_exception(StoreUnavailable("busy"))
@@ -378,7 +378,7 @@ async def test_a_worker_whose_left_claim_failed_claims_by_itself() -> None:
 
 
 @on_both
-def test_a_process_that_its_job_blocks_is_given_nothing(site: Site) -> None:
+def test_a_process_whose_job_blocks_it_gets_no_further_execution(site: Site) -> None:
     """Its event loop stands still, so it could not start what its supervisor claims for it."""
     site.worker("--processes", "2", "--concurrency", "10")
     blocking = site.enqueue("block_loop", PATIENCE_S)

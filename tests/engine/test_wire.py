@@ -83,7 +83,7 @@ class Answering:
         return carry_out
 
     def close(self) -> None:
-        """Nothing is left with it."""
+        """There is no left claim."""
 
 
 async def answered(answer: Any, verb: str, *arguments: Any) -> Any:
@@ -124,14 +124,14 @@ def test_the_beginning_of_a_frame_is_no_frame() -> None:
     assert list(wire.Frames().cut(wire.call(1, "drain", ())[:-1])) == []
 
 
-def test_a_frame_that_is_too_long_is_refused_before_it_is_read() -> None:
+def test_a_frame_that_is_too_long_is_refused_by_its_length() -> None:
     frames = wire.Frames(wire.MOST_BYTES)
     with pytest.raises(wire.TooLong, match="83,886,081 bytes"):
         list(frames.cut((wire.MOST_BYTES + 1).to_bytes(wire.LENGTH)))
 
 
 async def test_an_answer_that_cannot_be_read_ends_the_child() -> None:
-    """Otherwise its calls would never be answered, while its supervisor kept its lease."""
+    """Otherwise its calls would never be answered, while its supervisor kept renewing its lease."""
     ended: list[str] = []
     client = wire.WireClient(lambda: ended.append("ended"))
     client.data_received(b"\0\0\0\x09" + bytes(9))

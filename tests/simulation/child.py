@@ -53,7 +53,7 @@ class Pipe:
         self._receiver = receiver
         self._end: asyncio.Protocol | None = None
         self._early: list[bytes] = []
-        """What arrived before the receiver was connected. The last entry is empty if the sender has hung up."""
+        """Data that arrived before the receiver was connected. An empty entry means that the sender has hung up."""
 
     def connect(self, end: asyncio.Protocol) -> None:
         self._end = end

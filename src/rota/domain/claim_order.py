@@ -77,8 +77,8 @@ def beyond(head: Head, highest: int) -> Head | None:
 def near(starts: Mapping[int, tuple[int, str]], count: int) -> tuple[list[int], int]:
     """The `count` lanes with the lowest starts, and the highest rank to take from them without reading other lanes.
 
-    A single lane can be taken from without a limit. No lanes if there are at most `count`, or if their starts lie so
-    far apart that these are likely to have few rows.
+    If there is only one lane, that lane, without a limit. Otherwise no lanes if there are at most `count`, or if their
+    starts lie so far apart that the chosen ones probably have few rows.
     """
     if len(starts) == 1:
         return list(starts), LAST_RANK

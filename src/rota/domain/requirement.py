@@ -99,9 +99,10 @@ def needs(
 def offers(pools: Sequence[str], tags: Sequence[str], resources: Mapping[str, float | str]) -> Offers:
     """The checked offers that a worker is started with."""
     named = tuple(sorted({names.check(pool, "a pool's name") for pool in pools}))
-    # The same object as the default, so that the text of these offers is the one of default offers.
-    chosen = DEFAULT_POOLS if named in ((), DEFAULT_POOLS) else named
-    return Offers(pools=chosen, tags=_tags(tags), resources=amounts(resources))
+    if named in ((), DEFAULT_POOLS):
+        # msgspec leaves out only the default object itself, and the fast path of claims needs the text of the defaults.
+        named = DEFAULT_POOLS
+    return Offers(pools=named, tags=_tags(tags), resources=amounts(resources))
 
 
 def amounts(resources: Mapping[str, float | str]) -> dict[str, float]:

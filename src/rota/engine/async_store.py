@@ -19,7 +19,7 @@ from rota.engine.janitor import Janitor
 from rota.engine.left_claim import LeftClaim
 from rota.engine.loop import Loop
 from rota.engine.port import Attempts, Beaten, Joined
-from rota.ids import FIRST_ID, LAST_ID, IdSource
+from rota.ids import FIRST_ID, IdSource
 from rota.ops import after_end, blockers, claim, deploy, finish, firing, fleet, notes, statistics, upkeep
 from rota.ops.actions import work_on_actions
 from rota.ops.claim import Claimed, FinishedAndClaimed, Mark
@@ -107,29 +107,23 @@ class WorkerCalls:
         return claimed
 
     async def claim_on_hint(self, slots: int, room: Room) -> Claimed | None:
-        marks = await self._left_claim.wait()
-        if marks is None:
-            return None
-        count = 0
-        try:
-            claimed = await self._claim(slots, marks, room)
-            count = len(claimed.claims)
-            return claimed
-        finally:
-            self._left_claim.made(count)
+        return await self._left_claim.leave(lambda marks: self._claim(slots, marks, room))
 
     @property
     def has_left_claim(self) -> bool:
         return self._left_claim.waits
 
-    def claims_on(self, hints: Sequence[Hint]) -> bool:
-        """The child needs hints of lanes that no claim has found for it, and hears how recent the last look is."""
-        match hints:
-            case [Ready(lanes, is_look=False)] if self._left_claim.waits and lanes.keys() <= self._marks.keys():
-                starts = {lane: min(self._marks[lane], (rank - 1, LAST_ID)) for lane, rank in lanes.items()}
-                self._left_claim.make([(lane, *start) for lane, start in starts.items()])
-                return True
-        return False
+    def make_left_claim(self, hints: Sequence[Hint]) -> bool:
+        """The child itself needs the hints of lanes that no claim has found for it, those of the supervisor's checks
+        (`is_look`), and cancels."""
+        if not self._left_claim.waits or len(hints) != 1:
+            return False
+        hint = hints[0]
+        if not isinstance(hint, Ready) or hint.is_look or not hint.lanes.keys() <= self._marks.keys():
+            return False
+        starts = {lane: min(self._marks[lane], claim.just_before(rank)) for lane, rank in hint.lanes.items()}
+        self._left_claim.make([(lane, *start) for lane, start in starts.items()])
+        return True
 
     def close(self) -> None:
         self._left_claim.close()
@@ -177,7 +171,7 @@ class WorkerCalls:
         return await self._calls.read(reader.cancels, self._worker)
 
     async def holds_more(self, named: Sequence[str]) -> bool:
-        await self._left_claim.settled()  # The child does not know yet what this claim takes.
+        await self._left_claim.settled()  # Its executions would look like those of a lost reply.
         return await self._calls.read(reader.holds_more, self._worker, named)
 
 

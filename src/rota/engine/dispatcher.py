@@ -1,4 +1,7 @@
-"""Claims executions for free slots: when a hint comes, when a slot becomes free, and at every poll."""
+"""Claims executions for free slots: when a hint comes, when a slot becomes free, and at every poll.
+
+An idle worker also leaves a claim with its supervisor.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from rota.engine.capacity import MOST_PER_CLAIM, Pace
 from rota.engine.completer import Completer
 from rota.engine.loop import Loop, Wake
 from rota.engine.port import WorkerStore
-from rota.ids import FIRST_ID, LAST_ID
+from rota.ids import FIRST_ID
 from rota.ops import claim
 from rota.ops.claim import Claimed
 from rota.store.hints import Ready
@@ -56,7 +59,7 @@ class Dispatcher:
         self._was_full = False
         self._is_open = True
         self.claiming_since: float | None = None
-        """When the claim was sent whose answer is still to come."""
+        """When this process sent its own claim that is still unanswered. Does not cover the left claim."""
         self.is_in_doubt = False
         """Whether the reply to a claim was lost, so that we may hold executions that we do not know."""
         self._disowned: set[tuple[str, int]] = set()
@@ -76,7 +79,7 @@ class Dispatcher:
         self._missing = 0
         """How many slots must become free before a claim can be worthwhile."""
         self.loop = Loop("dispatcher", self.step)
-        self.left_claim = Loop("claim on hint", self._leave_claim)
+        self.left_claim_loop = Loop("left claim", self._leave_claim)
 
     def hear(self, hint: Ready) -> None:
         if hint.is_look:
@@ -93,8 +96,8 @@ class Dispatcher:
                 continue
             self._busy.add(lane)
             if mark[0] >= rank:
-                # Moves the mark back to just before the new row, not to the start; nothing is below the lowest rank.
-                self._marks[lane] = (max(rank - 1, claim.FIRST_RANK), LAST_ID)
+                # Moves the mark back to just before the new row, not to the start.
+                self._marks[lane] = claim.just_before(rank)
         if is_ours:
             self._expects_work = True
             self.loop.wake.wake()
@@ -112,7 +115,7 @@ class Dispatcher:
             if self._missing <= 0 and self._enough.is_awaited and self._free() >= self._pace.worthwhile:
                 self._enough.wake()
         elif self._is_idle():
-            self.left_claim.wake.wake()
+            self.left_claim_loop.wake.wake()
 
     def close(self) -> None:
         """No more claims."""
@@ -133,7 +136,7 @@ class Dispatcher:
         if self._free() <= 0:
             return self._poll_s
         if not self._expects_work and not await self._finds_work():
-            self.left_claim.wake.wake()
+            self.left_claim_loop.wake.wake()
             return self._poll_s
         async with self._outcomes.turn:
             # While this step waited, slots may have become free, or the worker may have begun to drain.
@@ -144,14 +147,14 @@ class Dispatcher:
             self._disowned.clear()
             taken = await self._claim(free)
         if not self._take(taken, free):
-            self.left_claim.wake.wake()
+            self.left_claim_loop.wake.wake()
         return 0 if self._was_full and self._free() > 0 else self._poll_s
 
     async def _leave_claim(self) -> float | None:
-        """Leaves a claim with the supervisor (`left_claim.py`) if no attempt runs and no work is expected.
+        """Leaves a claim with the supervisor (`left_claim.py`), only if no attempt runs and no work is expected.
 
-        A job may hold the interpreter, so that this process could not start what the supervisor claims for it. The
-        claim is not for prefetching: when it is made, the rate of the last attempts may be long past.
+        A running job may hold the interpreter, and the executions of the claim would wait for it. The claim asks for
+        free slots only, without prefetching: the measured rate of attempts may be out of date when the hint comes.
         """
         slots = min(self._free() - self._pace.ahead, MOST_PER_CLAIM)
         is_idle = self._is_idle() and self.claiming_since is None and not self._expects_work
@@ -161,7 +164,7 @@ class Dispatcher:
             taken = await self._store.claim_on_hint(slots, self._room())
         except BaseException:
             self.is_in_doubt = True
-            self._expect_work_anywhere()  # This process has not heard the hint.
+            self._expect_work_anywhere()  # The supervisor did not pass the hint on to this process.
             raise
         if taken is None:
             return None
@@ -176,7 +179,7 @@ class Dispatcher:
         self.loop.wake.wake()
 
     def _take(self, taken: Claimed, slots: int) -> bool:
-        """Starts the executions of a claim for so many slots, and returns whether to expect more."""
+        """Starts the executions of a claim that asked for `slots`. Returns whether to expect more work."""
         for attempt in taken.claims:
             if not self._disowned or (attempt.id, attempt.fence) not in self._disowned:
                 self._start(attempt)
@@ -222,7 +225,7 @@ class Dispatcher:
         for lane, rank, id in taken.marks:
             # A hint that came meanwhile may name a row below the mark which the claim has not seen.
             heard = self._heard.get(lane, LAST_RANK)
-            self._marks[lane] = (rank, id) if heard > rank else (max(heard - 1, claim.FIRST_RANK), LAST_ID)
+            self._marks[lane] = (rank, id) if heard > rank else claim.just_before(heard)
 
     async def _transact(self, free: int, marks: list[claim.Mark] | None) -> Claimed:
         """Claims, and writes the outcomes that wait in the same transaction."""

@@ -82,11 +82,12 @@ class Child(Protocol):
         """Carries out the child's verbs until it hangs up."""
 
     def tell(self, hints: Sequence[Hint]) -> None:
-        """Makes the claim that the child has left, or passes the hints on to it, once it has begun to work."""
+        """Makes the claim that the child has left, or passes the hints on to the child. Does nothing before
+        `serve_store`."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether a verb of the child is being carried out."""
+        """Whether a verb of the child is being carried out. A claim that waits for a hint does not count."""
 
     async def leaving(self) -> None:
         """Returns when the child says that it must be replaced; never, if it does not."""

@@ -1,6 +1,7 @@
 """How a supervisor and its children reach the store: verbs with values, and nothing else.
 
-The loops of the engine know these two protocols only. `async_store` implements both over a database. A child calls its
+The loops of a child know only `WorkerStore`, those of a supervisor only `SupervisorStore` and `WorkerPort`.
+`async_store` implements them over a database. A child calls its
 verbs over a socket (`wire`), so the verbs of `WorkerStore` take and return values that msgspec can encode. None of them
 names the worker, or what it serves: each port is bound to the worker that uses it. The simulation has a port that fails
 and delays calls.
@@ -76,14 +77,14 @@ class WorkerStore(Protocol):
 
 
 class WorkerPort(WorkerStore, Protocol):
-    """The verbs of one child as its supervisor holds them, with the claim that the child has left."""
+    """The supervisor's end of the `WorkerStore` of one child: its verbs, and the claim that the child has left."""
 
     @property
     def has_left_claim(self) -> bool:
         """Whether a call of `claim_on_hint` waits for a hint."""
 
-    def claims_on(self, hints: Sequence[Hint]) -> bool:
-        """Makes the claim that the child has left. False if there is none, or if the child itself needs the hints."""
+    def make_left_claim(self, hints: Sequence[Hint]) -> bool:
+        """Begins the claim that the child has left. False if there is none, or if the child itself needs the hints."""
 
     def close(self) -> None:
         """The child is gone: its claim is withdrawn."""

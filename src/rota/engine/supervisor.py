@@ -195,10 +195,10 @@ class Supervisor:
         return self._store
 
     def _hear(self, news: list[Hint]) -> None:
-        """Passes hints on to the children: to one idle child at once, and to the other idle ones `HEAD_START_S` later,
-        because one new row needs one child.
+        """Tells the children of hints: one idle child at once, and the other idle ones `HEAD_START_S` later, because
+        one new row needs one child. For an idle child, `tell` makes the claim that it has left instead.
 
-        A busy child gets them at once, too: it probably claims next, and the hint moves its mark back to before the new
+        A busy child gets the hints at once, too: it probably claims next, and they move its mark back to before the new
         row. If a cancel is among the hints, all children get them at once.
         """
         for hint in news:

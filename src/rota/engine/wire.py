@@ -21,7 +21,7 @@ import logging
 import os
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import GenericAlias
 from typing import Any, cast, get_type_hints
@@ -52,7 +52,7 @@ _FAILURES: dict[str, type[RotaError]] = {
 
 
 class TooLong(Exception):
-    """A frame above the limit. Nothing of it was read."""
+    """A frame above the limit. Its body is not collected."""
 
 
 class WireServer(asyncio.Protocol):
@@ -67,7 +67,7 @@ class WireServer(asyncio.Protocol):
         self._ended = self._loop.create_future()
 
     async def serve(self) -> None:
-        """Raises TooLong for a frame above the limit: it is not read, so the stream cannot be read any further."""
+        """Raises TooLong for a frame above the limit. Data that arrives after its head is ignored."""
         try:
             await self._ended
         finally:
@@ -79,11 +79,12 @@ class WireServer(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a call is being carried out. A claim that waits for a hint does not count."""
-        return len(self._calls) > int(self._store.has_left_claim)
+        waiting = 1 if self._store.has_left_claim else 0
+        return len(self._calls) > waiting
 
     def tell(self, hints: Sequence[Hint]) -> None:
         """Makes the claim that an idle child has left, or passes the hints on to the child."""
-        if self.is_busy or not self._store.claims_on(hints):
+        if self.is_busy or not self._store.make_left_claim(hints):
             self._write(answer(_NO_CALL, hints))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -197,32 +198,28 @@ class WireClient(asyncio.Protocol):
 
 
 class Frames:
-    """Cuts a stream into frames. A child and its supervisor handle each in the moment in which it arrives: a task that
-    reads the stream would be woken one turn of the event loop later."""
+    """Cuts a stream into frames. `data_received` handles each frame as it arrives; a task that reads a `StreamReader`
+    would run one turn of the event loop later."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
         self._most_bytes = most_bytes
         self._rest = bytearray()
-        """The beginning of a frame."""
+        """An incomplete frame."""
 
-    def cut(self, data: bytes) -> Iterator[bytes]:
+    def cut(self, data: bytes) -> list[bytes]:
         """The frames that end in `data`. Raises TooLong at the beginning of a frame of more than `most_bytes`."""
-        rest = self._rest
-        if rest:
-            rest += data
-        whole, at = rest or data, 0
-        while (body := at + LENGTH) <= len(whole):
-            length = int.from_bytes(whole[at:body])
+        self._rest += data
+        rest, at, found = self._rest, 0, []
+        while (body := at + LENGTH) <= len(rest):
+            length = int.from_bytes(rest[at:body])
             if self._most_bytes is not None and length > self._most_bytes:
                 raise TooLong(f"a frame of {length:,} bytes, and the limit is {self._most_bytes:,}")
-            if body + length > len(whole):
+            if body + length > len(rest):
                 break
             at = body + length
-            yield bytes(whole[body:at])
-        if whole is rest:
-            del rest[:at]
-        else:
-            rest += whole[at:]
+            found.append(bytes(rest[body:at]))
+        del rest[:at]
+        return found
 
 
 def call(number: int, verb: str, arguments: tuple[Any, ...]) -> bytes:

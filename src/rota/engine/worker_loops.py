@@ -124,7 +124,7 @@ class WorkerLoops:
 
     async def run(self) -> None:
         """Returns when everything has been reported or given back. Raises LeaseLost if the lease is gone."""
-        claims = [self.dispatcher.loop, self.dispatcher.left_claim]
+        claims = [self.dispatcher.loop, self.dispatcher.left_claim_loop]
         loops = [*claims, self.completer.loop, self.scribe.loop, self._cancels, self._reconcile]
         tasks = [asyncio.create_task(loop.run(), name=loop.name) for loop in loops]
         watch = asyncio.create_task(self._live(), name="life")
@@ -190,7 +190,8 @@ class WorkerLoops:
         return min(0.5, self._assignment.poll_s)
 
     def _expects_an_answer(self) -> bool:
-        """Whether a claim is in flight. Its executions would look like those of a claim whose reply was lost."""
+        """Whether a claim of the dispatcher is in flight. Its executions would look like those of a claim whose reply
+        was lost. For a left claim, `holds_more` waits."""
         since = self.dispatcher.claiming_since
         return since is not None and self._clock.monotonic() - since < max(self._assignment.lease_s, LONG_ANSWER_S)
 

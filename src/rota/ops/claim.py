@@ -70,6 +70,11 @@ Mark = tuple[int, int, str]
 """How far a claimer has come: a lane, and the rank and id of the last row that it took there."""
 
 
+def just_before(rank: int) -> tuple[int, str]:
+    """The place just before all rows of this rank. Nothing is below the lowest rank."""
+    return max(rank - 1, FIRST_RANK), LAST_ID
+
+
 class Claimed(msgspec.Struct, frozen=True):
     """The executions that a worker has claimed, and how far it has come in each lane."""
 
@@ -104,14 +109,13 @@ def claim(
     claiming = Claiming(tx, worker, served, room)
     taking = _Taking(claiming)
     taken = taking.at_once(starts, slots)
-    empty, has_no_room = taking.emptied, False
-    if not taken or (len(taken) < slots and not taking.has_more and not empty):
+    empty, has_no_room = [], False
+    if not taken or (len(taken) < slots and not taking.has_more and not taking.emptied):
         if not _read_groups(claiming, starts | taking.reached, slots - len(taken)) and not taken:
             return Claimed([])
         empty = [lane for group in claiming.groups for lane in group.lanes if lane not in group.heads]
         has_no_room = any(group.fits and group.room is not None and group.heads for group in claiming.groups)
         taken += taking.from_groups(slots - len(taken))
-        empty += taking.emptied
     started = taken
     claiming.has_steps = not {claim.run for claim in taken} <= {None}
     for gate in ROW_GATES if taken else ():
@@ -122,7 +126,7 @@ def claim(
         started,
         claiming.lanes_that_fit() if marks is None else None,
         [(lane, *place) for lane, place in taking.reached.items()],
-        empty,
+        empty + taking.emptied,
         claiming.left_some or has_no_room,
         taking.has_more or len(started) < len(taken),
     )
@@ -236,7 +240,8 @@ class _Taking:
         self.has_more = False
 
     def at_once(self, starts: Starts, most: int) -> list[Claim]:
-        """Takes rows within the slack from the few lanes with the lowest starts, without reading heads first.
+        """Takes rows within the slack from the few lanes with the lowest starts, or from a single lane without a limit,
+        and reads no heads first.
 
         The statement takes only from lanes without requirements, which all lane gates let through.
         """
@@ -247,7 +252,7 @@ class _Taking:
         behind = [(lane, *starts[lane]) for lane in lanes]
         kept = self._kept("claim_at_once", lanes=behind, offers=PLAIN_OFFERS, **bounds)
         if len(starts) == 1 and 0 < len(kept) < most and not self.has_more:
-            self.emptied += lanes
+            self.emptied += lanes  # The only lane, without a limit on ranks, had fewer rows than were wanted.
         return kept
 
     def from_groups(self, slots: int) -> list[Claim]:

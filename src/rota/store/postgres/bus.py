@@ -34,10 +34,10 @@ MOST_WANTED = 100_000
 WANTED_S = 30.0
 LATELY_S = 1.0
 GATHER_S = 0.0025
-"""A process sends one NOTIFY in this time on average. A caller that enqueues and waits for the result needs two, and
-with 3 ms every tenth of such calls in a row waited for its turn."""
-MILLISECOND = 0.001
-"""`poll` counts in milliseconds. Hints are sent by up to one too early instead of too late."""
+"""On average a process sends at most one NOTIFY in this time. A caller that enqueues and waits for the result causes
+two. With 3 ms, one in ten such calls, made one after the other, had to wait."""
+EARLY_S = 0.001
+"""`poll` takes whole milliseconds, so the wait is rounded down: hints may be sent this much early."""
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.5
 LONGEST_WAIT_S = 30.0
@@ -150,7 +150,7 @@ class PostgresBus:
     def _work(self) -> None:
         link = self._open()
         now = MACHINE.monotonic()
-        if now >= self._send_at - MILLISECOND:
+        if now >= self._send_at - EARLY_S:
             self._flush()
             self._receive(link)  # Notifications that arrived with the answer do not make the socket readable.
         wait_s = max(0.0, self._send_at - now) if self._outbox else LONGEST_WAIT_S
@@ -222,8 +222,8 @@ class PostgresBus:
             self._outbox.append(Ended(tuple(lately)))
 
     def _flush(self) -> None:
-        """Sends the outbox. One NOTIFY carries all hints of a moment, so there is one in `GATHER_S` on average. After a
-        pause two may follow each other: for an enqueue, and for the end that its caller waits for."""
+        """Sends the outbox: one NOTIFY for all hints since the last. There is at most one in `GATHER_S` on average.
+        After a pause, two may follow each other at once: for an enqueue, and for the end that its caller waits for."""
         with self._lock:
             hints, self._outbox = self._outbox, []
         hints = self._worth_telling(hints)

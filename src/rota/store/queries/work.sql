@@ -77,8 +77,8 @@ RETURNING id, lane, rank, fence, attempts, crashes, first_start_at, started_at, 
 
 -- name: claim_at_once @sqlite
 -- `claim_heads` and `claim` in one: at most `depth` rows from each lane, up to the highest rank. Skips lanes with
--- requirements and paused queues; takes nothing if the worker may not claim or has offers of its own. As in `claim`,
--- both joins read the same rows.
+-- requirements and paused queues; takes nothing if the worker may not claim or has offers of its own. If `depth` is not
+-- below `most`, LIMIT alone bounds the rows. As in `claim`, both joins read the same rows.
 WITH m AS MATERIALIZED (
     SELECT e.lane, e.rank, e.id, min(:highest, coalesce(CASE WHEN :depth < :most THEN (
         SELECT r.rank FROM ready r WHERE r.lane = e.lane AND (r.rank, r.id) > (e.rank, e.id)
