@@ -22,8 +22,10 @@ from rota.engine.completer import Completer
 from rota.engine.dispatcher import Dispatcher
 from rota.engine.port import WorkerStore
 from rota.engine.wire import WireClient, WireServer
-from rota.ops import fleet
-from rota.ops.claim import Claimed, Mark
+from rota.ids import LAST_ID
+from rota.ops import define, fleet
+from rota.ops.claim import FIRST_RANK, Claimed, Mark, just_before
+from rota.sdk.app import registry_of
 from rota.store.hints import CancelAsked, Hint, Ready
 from rota.store.sqlite.store import SqliteStore
 from tests.engine.conftest import on_both
@@ -139,6 +141,7 @@ async def test_two_claims_of_a_child_take_no_more_together_than_it_has_slots(tmp
         else:
             own = await scene.client.claim(3, None, UNBOUNDED)
         assert (ids(await left), ids(own)) == (came[:2], came[2:3])
+        assert own.has_more, "the child has asked for three, so the claim does not look full"
 
 
 async def test_a_child_that_drains_withdraws_its_claim(tmp_path: Path) -> None:
@@ -149,6 +152,15 @@ async def test_a_child_that_drains_withdraws_its_claim(tmp_path: Path) -> None:
         came, hints = scene.enqueue()
         scene.server.tell(hints)
         assert {scene.world.status(x) for x in came} == {Status.QUEUED}
+
+
+async def test_a_claim_with_slots_left_beside_one_that_is_being_made_has_no_more(tmp_path: Path) -> None:
+    async with a_child(tmp_path) as scene:
+        left = await scene.leave(slots=2)
+        came, hints = scene.enqueue(3)
+        scene.server.tell(hints)
+        own = await scene.client.claim(10, None, UNBOUNDED)
+        assert (ids(await left), ids(own), own.has_more) == (came[:2], came[2:], False)
 
 
 async def test_a_second_claim_that_is_left_withdraws_the_first(tmp_path: Path) -> None:
@@ -204,6 +216,17 @@ async def test_a_row_below_the_place_that_the_worker_has_reached_is_found(tmp_pa
         x = scene.world.enqueue(priority=100)
         scene.server.tell(scene.bus.hints[-1:])
         assert ids(await left) == [x]
+
+
+async def test_a_hint_of_the_lowest_rank_starts_at_the_beginning_of_the_lane(tmp_path: Path) -> None:
+    """The resume of a queue sends it, and nothing is below it."""
+    async with a_child(tmp_path) as scene:
+        left = await scene.leave()
+        came, hints = scene.enqueue(2)
+        lanes = [lane for hint in hints if isinstance(hint, Ready) for lane in hint.lanes]
+        scene.server.tell([Ready(dict.fromkeys(lanes, FIRST_RANK))])
+        assert ids(await left) == came
+    assert just_before(FIRST_RANK) == (FIRST_RANK, LAST_ID)
 
 
 async def test_a_claim_that_is_being_made_ends_before_the_child_learns_what_it_holds(tmp_path: Path) -> None:
@@ -375,6 +398,31 @@ async def test_a_worker_whose_left_claim_failed_claims_by_itself() -> None:
         worker.port.left[0][1].set_exception(StoreUnavailable("busy"))
         await until(lambda: len(worker.port.claims) == 2)
         assert worker.dispatcher.is_in_doubt
+
+
+async def test_a_worker_claims_again_after_a_claim_that_was_cut_for_the_left_one() -> None:
+    async with Dispatching() as worker:
+        await worker.idle()
+        worker.dispatcher.hear(Ready({LANE: 7}))
+        await until(lambda: len(worker.port.claims) == 2)
+        worker.port.left[0][1].set_result(worker.answer("a", "b"))
+        worker.port.claims[1].set_result(worker.answer("c", "d", "e", has_more=True))  # Cut from five to three.
+        await until(lambda: len(worker.started) == 5)
+        worker.started.clear()
+        worker.dispatcher.slot_freed()
+        await until(lambda: len(worker.port.claims) == 3)
+
+
+@on_both
+def test_executions_start_when_their_queue_is_resumed(site: Site) -> None:
+    worker, store = site.worker("--processes", "2"), registry_of(site.app).connection.store()
+    assert site.enqueue("echo", 0).result(PATIENCE_S) == 0
+    for number in range(3):
+        store.transact(define.pause_queue, "default", "default", "ann", "")
+        x = site.enqueue("echo", number)
+        store.transact(define.resume_queue, "default", "default", "ann")
+        assert x.result(PATIENCE_S) == number
+    assert "out of reach" not in worker.log()
 
 
 @on_both

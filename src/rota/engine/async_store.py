@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from rota.clock import Clock
 from rota.domain import payload
 from rota.domain.note import Piece, State
@@ -98,8 +100,10 @@ class WorkerCalls:
         self._left_claim = LeftClaim()
 
     async def claim(self, slots: int, marks: Sequence[Mark] | None, room: Room) -> Claimed:
-        slots = max(0, slots - await self._left_claim.withdraw())
-        return await self._claim(slots, self._permitted(marks), room)
+        fewer = await self._left_claim.withdraw()
+        slots = max(0, slots - fewer)
+        claimed = await self._claim(slots, self._permitted(marks), room)
+        return _with_more(claimed, slots) if fewer else claimed
 
     async def _claim(self, slots: int, marks: list[Mark] | None, room: Room) -> Claimed:
         claimed = await self._calls.transact(claim.claim, self._worker, self._served, slots, marks, room)
@@ -134,13 +138,13 @@ class WorkerCalls:
     async def finish_and_claim(
         self, reports: Sequence[Finished], slots: int, marks: Sequence[Mark] | None, room: Room
     ) -> FinishedAndClaimed:
-        slots = max(0, slots - await self._left_claim.withdraw())
-        permitted = self._permitted(marks)
+        fewer = await self._left_claim.withdraw()
+        slots, permitted = max(0, slots - fewer), self._permitted(marks)
         done = await self._calls.transact(
             claim.finish_and_claim, reports, self._worker, self._served, slots, permitted, room
         )
         self._learn(done.claimed)
-        return done
+        return replace(done, claimed=_with_more(done.claimed, slots)) if fewer else done
 
     def _learn(self, claimed: Claimed) -> None:
         for lane in claimed.lanes or ():
@@ -173,6 +177,11 @@ class WorkerCalls:
     async def holds_more(self, named: Sequence[str]) -> bool:
         await self._left_claim.settled()  # Its executions would look like those of a lost reply.
         return await self._calls.read(reader.holds_more, self._worker, named)
+
+
+def _with_more(claimed: Claimed, slots: int) -> Claimed:
+    """For a child that has asked for more than these slots: its claim would not look full, although it is."""
+    return replace(claimed, has_more=claimed.has_more or len(claimed.claims) == slots)
 
 
 class SupervisorCalls:

@@ -112,7 +112,7 @@ class WireServer(asyncio.Protocol):
     async def _carry_out(self, data: bytes) -> None:
         try:
             number, verb, arguments = read_call(data)
-        except (msgspec.MsgspecError, struct.error, IndexError):
+        except Exception:
             log.exception("a child sent a call that cannot be read; hanging up")
             self._transport.close()
             return
