@@ -101,15 +101,13 @@ ON CONFLICT DO NOTHING
 UPDATE schedule SET updated_at = :now, revision = revision + 1, job = e.job, spec = e.spec, origin = :origin
 FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
 WHERE schedule.namespace = :namespace AND schedule.app = :app AND schedule.name = e.name AND removed_at IS NULL;
-UPDATE hand SET cursor = e.cursor, revision = hand.revision + 1, delay = e.delay, shard = e.shard, held = '[]',
-    next_at = CASE WHEN EXISTS (SELECT 1 FROM schedule s WHERE s.id = hand.schedule AND s.paused_at IS NULL)
-              THEN e.next_at END,
-    waits_for = NULL
-FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
-WHERE hand.schedule = (
-    SELECT s.id FROM schedule s
-    WHERE s.name = e.name AND s.app = :app AND s.namespace = :namespace AND s.removed_at IS NULL)
-  AND EXISTS (SELECT 1 FROM schedule s WHERE s.id = hand.schedule AND s.revision = hand.revision + 1)
+WITH m AS MATERIALIZED (
+    SELECT s.id, s.paused_at, s.revision, e.shard, e.cursor, e.next_at, e.delay
+    FROM EACH(:rows, name text, job text, spec text, shard int, cursor bigint, next_at bigint, delay bigint) e
+    CROSS JOIN schedule s ON s.namespace = :namespace AND s.app = :app AND s.name = e.name AND s.removed_at IS NULL)
+UPDATE hand SET cursor = m.cursor, revision = hand.revision + 1, delay = m.delay, shard = m.shard, held = '[]',
+    next_at = CASE WHEN m.paused_at IS NULL THEN m.next_at END, waits_for = NULL
+FROM m WHERE hand.schedule = m.id AND hand.revision + 1 = m.revision
 
 -- name: remove_schedules
 DELETE FROM hand WHERE schedule IN (
