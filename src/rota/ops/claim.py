@@ -87,7 +87,7 @@ class Claimed(msgspec.Struct, frozen=True):
     has_no_room: bool = False
     """Whether there are ready rows that the worker can take once its running executions have ended."""
     has_more: bool = False
-    """Whether to claim again at once: a row gate moved executions away, or this claim stopped early."""
+    """Whether to claim again at once: a row gate moved executions away, or this claim stopped early or was cut."""
 
 
 def claim(
