@@ -17,7 +17,6 @@ from rota.ops import define, enqueue, submission
 from rota.ops.submission import Header, Item
 from rota.store.pending_call import PendingCall
 from rota.store.postgres import session as postgres_session
-from rota.store.postgres.link import Link
 from rota.store.postgres.session import PostgresSession, literal
 from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
@@ -175,17 +174,17 @@ def test_a_commit_whose_answer_is_lost_is_reported_as_accepted(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     """The COMMIT succeeds, its answer is lost, and the server was replaced meanwhile."""
-    original = Link.commit
+    original = PostgresSession.commit
     breaks = iter([True])
 
-    def commit(self: Link) -> None:
+    def commit(self: PostgresSession) -> None:
         original(self)
         if next(breaks, False):
-            self.life = "that of a server before this one"
-            self.connection.pgconn.finish()
+            self._link.life = "that of a server before this one"
+            self._link.connection.pgconn.finish()
             raise psycopg.OperationalError("the connection broke")
 
-    monkeypatch.setattr(Link, "commit", commit)
+    monkeypatch.setattr(PostgresSession, "commit", commit)
     item = Item(ids.new(), "{}")
     assert store.transact(enqueue.enqueue, _header(**options), [item]) == [submission.Accepted(item.id, True)]
     assert [id for id, _ in _stored(store)] == [item.id]

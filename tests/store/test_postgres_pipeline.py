@@ -1,8 +1,10 @@
-"""Statements without a result are sent to PostgreSQL together with the next one that has a result."""
+"""How the statements of one operation travel to PostgreSQL: several in one round trip, with BEGIN and COMMIT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -10,10 +12,12 @@ import pytest
 from rota import ids
 from rota.clock import SystemClock
 from rota.domain.errors import StoreError
-from rota.store.port import Row, Tx, View
+from rota.store.pending_call import PendingCall
+from rota.store.port import Row, Tx, View, operation
 from rota.store.postgres.session import PostgresSession
 from rota.store.postgres.store import PostgresStore
 from tests.support.databases import fresh_database
+from tests.support.proxy import Proxy, When
 
 
 @pytest.fixture
@@ -108,3 +112,96 @@ def test_an_operation_is_repeated_if_the_connection_breaks_before_its_statements
 
     assert store.transact(operation) == [(0, 0, run)]
     assert tries == 2
+
+
+class RoundTrips:
+    """A libpq connection that counts how often the client waits for the server."""
+
+    def __init__(self, pgconn: Any) -> None:
+        self._pgconn = pgconn
+        self.count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("exec_", "exec_prepared", "exec_params", "pipeline_sync"):
+            self.count += 1
+        return getattr(self._pgconn, name)
+
+
+def round_trips(store: PostgresStore, operation: Callable[[Tx], object]) -> int:
+    store.transact(operation)  # Connects, and prepares the statements.
+    session = store._direct_writer()._open()[1]
+    counting = RoundTrips(session._pgconn)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "_pgconn", counting)
+        store.transact(operation)
+    return counting.count
+
+
+def test_a_transaction_begins_with_its_first_statement_and_commits_with_its_last(
+    store: PostgresStore, run: str
+) -> None:
+    numbers = iter(range(2))
+
+    def operation(tx: Tx) -> None:
+        steps(tx, run)
+        add(tx, run, next(numbers))
+
+    assert round_trips(store, operation) == 2
+    assert store.read(steps, run) == [(0, 0, run), (1, 0, run)]
+
+
+def test_the_time_is_read_before_the_first_statement_only_if_that_needs_it(store: PostgresStore, run: str) -> None:
+    times: list[int] = []
+
+    def reads_it_first(tx: Tx) -> None:
+        times.append(tx.now)
+        steps(tx, run)
+
+    def reads_it_later(tx: Tx) -> None:
+        steps(tx, run)
+        times.append(tx.now)
+
+    before = SystemClock().now()
+    trips = [round_trips(store, operation) for operation in (reads_it_first, reads_it_later)]
+    # In the first operation, BEGIN and COMMIT are round trips of the connection itself, which are not counted here.
+    assert trips == [1, 1]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= SystemClock().now()
+
+
+def test_an_operation_without_a_statement_begins_no_transaction(store: PostgresStore, url: str) -> None:
+    link, _ = store._direct_writer()._open()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [link.connection.info.backend_pid])
+    assert store.transact(lambda tx: 7) == 7
+
+
+def test_calls_that_were_joined_fail_one_by_one_if_the_statements_before_the_commit_fail(
+    store: PostgresStore, run: str
+) -> None:
+    def add_all(tx: Tx, calls: Sequence[tuple[Any, ...]]) -> list[None]:
+        for args in calls:
+            add(tx, *args)
+        return [None] * len(calls)
+
+    @operation(together=add_all)
+    def adding(tx: Tx, run: str, number: int) -> None:
+        add(tx, run, number)
+
+    calls = [PendingCall(adding, (run, number), {}) for number in (0, 1, 1, 2)]
+    store._direct_writer().perform(calls)
+    assert [call.error is None for call in calls] == [True, True, False, True]
+    assert store.read(steps, run) == [(0, 0, run), (1, 0, run), (2, 0, run)]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_commit_that_is_sent_with_statements_may_lose_its_answer(url: str, run: str, when: When) -> None:
+    with Proxy(urlsplit(url).port or 5432) as proxy:
+        store = PostgresStore(proxy.through(url), busy_s=10.0)
+        try:
+            store.transact(add, run, 0)
+            proxy.drop_commits(when, count=1)
+            store.transact(add, run, 1)
+            assert store.read(steps, run) == [(0, 0, run), (1, 0, run)]
+        finally:
+            store.close()

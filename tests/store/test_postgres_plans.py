@@ -216,7 +216,7 @@ def test_a_finish_reads_only_the_rows_it_ends(large: Large) -> None:
     assert cost.rows == 1, "how many have ended in their lane"
     assert cost.buffers < 35 * len(ids)
     listed = sum(node["Actual Rows"] * node["Actual Loops"] for node in _nodes(plan) if node["Node Type"] == "CTE Scan")
-    assert listed <= 6 * len(ids), "the lists of reports and of ended rows are compared row by row"
+    assert listed < 7 * len(ids), "the lists of reports and of ended rows are compared row by row"
 
 
 def test_a_finish_compares_no_report_with_each_running_row() -> None:
@@ -277,5 +277,6 @@ def _prepare_fleet(large: Large) -> None:
     )
     large.admin.execute(
         "INSERT INTO rota.worker (pid, concurrency, started_at, heartbeat_at, lease_until, namespace, app, name, host, "
-        "version, queues, jobs, state) VALUES (1, 1, 1, 1, 10, 'default', 'shop', 'w', 'h', '1', 'null', '[]', 'live')"
+        "version, queues, jobs, state) "
+        "VALUES (1, 1, 1, 1, 4102444800000000, 'default', 'shop', 'w', 'h', '1', 'null', '[]', 'live')"
     )

@@ -77,13 +77,10 @@ class PendingCall:
         self._begun, self._done = threading.Lock(), threading.Lock()
         self._done.acquire()
 
-    def begin(self, at: float | None = None) -> bool:
-        """For the store: False if the caller has taken the call back.
-
-        `at` is a monotonic time before the database's clock was read, if the store has read it already.
-        """
+    def begin(self) -> bool:
+        """For the store, before it reads the database's clock: False if the caller has taken the call back."""
         if self.future is not None:
-            self.future.waited_s = (MACHINE.monotonic() if at is None else at) - self.asked_at
+            self.future.waited_s = MACHINE.monotonic() - self.asked_at
             self.is_begun = self.future.set_running_or_notify_cancel()
         else:
             self.is_begun = self._begun.acquire(blocking=False)

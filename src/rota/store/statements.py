@@ -174,7 +174,8 @@ def _texts(body: str) -> list[str]:
 
 def _expand(text: str, dialect: str, schema: str) -> str:
     text = needless(text)
-    text = _LIVE.sub(r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > :now", text)
+    live = r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > "
+    text = _LIVE.sub(live + (":now" if dialect == "sqlite" else ":clock"), text)
     text = _SERVES.sub(r"(\1.namespace = \2 OR (\1.others <> '[]' AND LISTED(\2, \1.others)))", text)
     text = _RUNS.sub(r"(\3 = :workflow OR (\4 IS NULL AND LISTED(\2, \1.jobs)) OR LISTED(\4, \1.jobs))", text)
     text = _PLACED.sub(lambda found: _placed_values(found[1]), text)

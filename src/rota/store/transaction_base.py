@@ -25,8 +25,12 @@ class Session:
 
     def __init__(self) -> None:
         self._remembered: dict[tuple[Any, ...], tuple[int, list[Any]]] = {}
-        self.now = 0
+        self._now = 0
         self.hints: list[Hint] = []
+
+    @property
+    def now(self) -> int:
+        return self._now
 
     def rows(self, name: str, /, **params: Any) -> list[Row]:
         raise NotImplementedError

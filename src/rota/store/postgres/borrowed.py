@@ -145,7 +145,7 @@ class BorrowedSession(Session):
         self._voice = voice
         self._statements = _load(schema)
         # Production uses the database's clock, a test its own.
-        self.now = voice.say(_NOW)[0][0][0] if isinstance(clock, SystemClock) else clock.now()
+        self._now = voice.say(_NOW)[0][0][0] if isinstance(clock, SystemClock) else clock.now()
 
     def changed(self, name: str, /, **params: Any) -> int:
         return self._say(name, params)[-1][1]

@@ -52,6 +52,8 @@ SETTINGS: dict[str, str] = {
 }
 _ALWAYS = ("idle_in_transaction_session_timeout", "default_transaction_isolation")
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+TIME_AND_XID = "".join(("SELECT ", CLOCK, ", pg_current_xact_id()"))
 _NOW = " ".join(("SELECT", CLOCK))
 _TEXT_OID = 25
 
@@ -99,10 +101,10 @@ class Link:
         pid, self.life = connection.execute(query.encode(), prepare=False).fetchone() or (0, "")
         self.is_pooled = pid != connection.info.backend_pid
         assign = "; ".join("".join(("SET LOCAL ", name, " = '", value, "'")) for name, value in settings.items())
-        head, snapshot = "BEGIN ISOLATION LEVEL READ COMMITTED", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        head, snapshot = BEGIN, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         if self.is_pooled:
             head, snapshot = "; ".join((head, assign)), "; ".join((snapshot, assign))
-        self._begin = "; ".join((head, "".join((_NOW, ", pg_current_xact_id()")))).encode()
+        self._begin = "; ".join((head, TIME_AND_XID)).encode()
         self._snapshot = snapshot.encode()
         self._begin_reading = "; ".join((snapshot, _NOW)).encode()
         if self.is_pooled:
@@ -138,8 +140,7 @@ class Link:
 
     def begin(self) -> tuple[int, int]:
         """Begins a transaction; returns the database's time and the transaction's id."""
-        result = self._say(self._begin)
-        return int(result.get_value(0, 0) or b"0"), int(result.get_value(0, 1) or b"0")
+        return time_and_xid(self._say(self._begin))
 
     def begin_reading(self, statement_s: float | None = None) -> int:
         """Begins a read-only transaction with one snapshot; returns the database's time.
@@ -152,10 +153,7 @@ class Link:
         return int(self._say(words).get_value(0, 0) or b"0")
 
     def commit(self) -> None:
-        result = self._say(b"COMMIT")
-        # PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, not with an error.
-        if result.command_status != b"COMMIT":
-            raise psycopg.errors.InFailedSqlTransaction("the transaction had failed and was rolled back")
+        must_be_commit(self._say(b"COMMIT"))
 
     def rollback(self) -> None:
         self._say(b"ROLLBACK")
@@ -216,6 +214,16 @@ def checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
     if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         raise psycopg.errors.error_from_result(result, encoding="utf-8")
     return result
+
+
+def must_be_commit(result: pq.abc.PGresult) -> None:
+    """PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, not with an error."""
+    if result.command_status != b"COMMIT":
+        raise psycopg.errors.InFailedSqlTransaction("the transaction had failed and was rolled back")
+
+
+def time_and_xid(result: pq.abc.PGresult) -> tuple[int, int]:
+    return int(result.get_value(0, 0) or b"0"), int(result.get_value(0, 1) or b"0")
 
 
 class _Watchdog:

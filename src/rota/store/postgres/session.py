@@ -22,7 +22,7 @@ from psycopg.adapt import Transformer
 from rota.clock import Clock, SystemClock
 from rota.store import statements
 from rota.store.port import Row
-from rota.store.postgres.link import CLOCK, Link, checked
+from rota.store.postgres.link import BEGIN, CLOCK, TIME_AND_XID, Link, checked, must_be_commit, time_and_xid
 from rota.store.transaction_base import Session
 
 T = TypeVar("T")
@@ -91,6 +91,8 @@ def _numbered(name: str, text: str, autocommit: Text | None = None) -> Text:
 
 Call = tuple[Text, list[bytes | None]]
 """A statement and its parameters."""
+_BEGINNING: list[Call] = [(_numbered("rota_begin", BEGIN), []), (_numbered("rota_now", TIME_AND_XID), [])]
+_COMMIT: Call = (_numbered("rota_commit", "COMMIT"), [])
 
 
 class PostgresSession(Session):
@@ -100,6 +102,9 @@ class PostgresSession(Session):
 
     def __init__(self, link: Link, schema: str, clock: Clock) -> None:
         super().__init__()
+        self._is_begun = True
+        self.xid = 0
+        self._link = link
         self._pgconn = link.connection.pgconn
         self._is_pooled = link.is_pooled
         self._poll = select.poll()
@@ -111,16 +116,41 @@ class PostgresSession(Session):
         self._clock = None if isinstance(clock, SystemClock) else clock
         self._statements = load(schema, is_live=self._clock is None)
 
-    def begin(self, now: int, *, postpones: bool = False) -> None:
-        """Called once for each operation, with the database's time when the transaction began.
-
-        With `postpones`, statements whose result is not needed are sent together with the next statement whose result
-        is. The owner must then call `flush` at the end of the operation.
-        """
-        self._postpones, self._postponed = postpones, []
-        self.now = now if self._clock is None else self._clock.now()
+    def begin(self, now: int) -> None:
+        """Called once for each read, with the database's time when its transaction began."""
+        self._note_begin(now)
+        self._postpones, self._postponed = False, []
         self.hints = []
         self._is_autocommit = False
+
+    def begin_writing(self) -> None:
+        """Called instead of `begin` for an operation. If it `has_statements`, its owner calls `commit` at the end.
+
+        The session begins the transaction: in one round trip with the first statement, unless that or the operation
+        needs to know the time before. Statements whose result is not needed are sent together with the next statement
+        whose result is.
+        """
+        self.begin(0)
+        self._postpones, self._is_begun, self.xid = True, False, 0
+
+    @property
+    def has_statements(self) -> bool:
+        """Whether the operation has run a statement, so that there is something to commit."""
+        return self._is_begun or bool(self._postponed)
+
+    @property
+    def now(self) -> int:
+        """The database's time when the transaction began. In a test, the time of its clock."""
+        self._begin_now()
+        return self._now
+
+    def _begin_now(self) -> None:
+        if not self._is_begun:
+            self._note_begin(*self._link.begin())
+
+    def _note_begin(self, time: int, xid: int = 0) -> None:
+        self._now = time if self._clock is None else self._clock.now()
+        self._is_begun, self.xid = True, xid
 
     def begin_autocommit(self) -> None:
         """Called instead of `begin` if the operation is one statement, which is its own transaction."""
@@ -141,10 +171,14 @@ class PostgresSession(Session):
             result = self._execute(text, bound)
         return result.command_tuples or 0
 
-    def flush(self) -> None:
-        """Executes the postponed statements."""
+    def commit(self) -> None:
+        """Commits, in one round trip with the postponed statements. The transaction's id must be known before."""
+        self._begin_now()
         if self._postponed:
-            self._run_with_postponed(*self._postponed.pop())
+            calls, self._postponed = [*self._postponed, _COMMIT], []
+            must_be_commit(self._pipelined(calls)[-1])
+        else:
+            self._link.commit()
 
     def forget(self) -> None:
         super().forget()
@@ -231,15 +265,21 @@ class PostgresSession(Session):
 
     def _run_with_postponed(self, text: Text, values: list[bytes | None]) -> pq.abc.PGresult:
         """Executes the postponed statements and then this one; returns the result of this one."""
+        if not self._is_begun and not self._is_pooled:
+            calls, self._postponed = [*_BEGINNING, *self._postponed, (text, values)], []
+            results = self._pipelined(calls)
+            self._note_begin(*time_and_xid(results[1]))
+            return results[-1]
+        self._begin_now()
         if self._postponed:
             calls, self._postponed = [*self._postponed, (text, values)], []
-            return self._pipelined(calls)
+            return self._pipelined(calls)[-1]
         if self._is_pooled:
             return checked(self._pgconn.exec_params(text.words, values))
         self._prepare(text)
         return checked(self._pgconn.exec_prepared(text.name, values))  # type: ignore[arg-type]
 
-    def _pipelined(self, calls: Sequence[Call]) -> pq.abc.PGresult:
+    def _pipelined(self, calls: Sequence[Call]) -> list[pq.abc.PGresult]:
         """Sends several statements in one round trip. After an error the server skips those that follow."""
         pgconn = self._pgconn
         if not self._is_pooled:
@@ -257,12 +297,12 @@ class PostgresSession(Session):
         finally:
             with contextlib.suppress(psycopg.Error):  # The connection is broken: the caller gets that error.
                 pgconn.exit_pipeline_mode()
+        found: list[pq.abc.PGresult] = []
         for result in results:
             if result is None:
                 raise psycopg.OperationalError("the connection was lost")
-            checked(result)
-        assert results[-1] is not None
-        return results[-1]
+            found.append(checked(result))
+        return found
 
     def _next_result(self) -> pq.abc.PGresult | None:
         """The next result of the connection. Waits without holding the interpreter lock, unlike libpq's own wait, and
@@ -276,7 +316,7 @@ class PostgresSession(Session):
         return pgconn.get_result()
 
     def _bound(self, params: dict[str, Any], statement: Statement) -> dict[str, bytes | None]:
-        bound: dict[str, bytes | None] = {"now": str(self.now).encode()}
+        bound: dict[str, bytes | None] = {"now": str(self.now).encode()} if "now" in statement.names else {}
         bind(bound, params, statement, _plain)
         return bound
 

@@ -130,20 +130,15 @@ class Writer:
             return self._try_repeatable(session, group)
         if not link.is_pooled and self._try_one_statement(session, group):
             return True
-        begun_at = MACHINE.monotonic()
-        time, xid = link.begin()
-        session.begin(time, postpones=True)
-        calls = [call for call in group if call.is_begun or call.begin(begun_at)]
-        hints: list[Hint] = []
+        session.begin_writing()
+        calls = [call for call in group if call.is_begun or call.begin()]
         try:
-            if calls and not self._run(session, calls):
+            if calls and not (self._run(session, calls) and self._commit(session, calls, patience)):
                 self._undo()
                 if len(calls) > 1:
                     return False
                 calls[0].end()
                 return True
-            hints = session.hints
-            self._commit(xid, patience)
         except _AlreadyCommitted:
             self._undo()
             if len(calls) > 1:
@@ -151,7 +146,7 @@ class Writer:
             # The first run left a result, unless it was one statement: then the result follows from the arguments.
             if (known := declared(calls[0].op).one_statement) is not None:
                 calls[0].result = known.answer(None, *calls[0].args)
-        self._answer(calls, hints)
+        self._answer(calls, session.hints)
         return True
 
     def _try_repeatable(self, session: PostgresSession, group: list[PendingCall]) -> bool:
@@ -214,13 +209,8 @@ class Writer:
             else:
                 for call, result in zip(calls, together(session, [call.args for call in calls]), strict=True):
                     call.result = result
-            session.flush()
         except psycopg.Error as error:
-            if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
-                raise _AlreadyCommitted from error
-            if remedy(error) is not Remedy.NONE:
-                raise
-            return self._refused(calls, translated(error, self._address.shown))
+            return self._failed(calls, error)
         except NotNow:
             if len(calls) > 1:
                 return False
@@ -228,6 +218,14 @@ class Writer:
         except BaseException as error:
             return self._refused(calls, error)
         return True
+
+    def _failed(self, calls: list[PendingCall], error: psycopg.Error) -> bool:
+        """False if the error is final; raises if another try may help."""
+        if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
+            raise _AlreadyCommitted from error
+        if remedy(error) is not Remedy.NONE:
+            raise error
+        return self._refused(calls, translated(error, self._address.shown))
 
     def _refused(self, calls: list[PendingCall], error: BaseException) -> bool:
         if len(calls) == 1:
@@ -243,17 +241,21 @@ class Writer:
         else:
             self._fail([call], self._tried(error))
 
-    def _commit(self, xid: int, patience: Patience) -> None:
-        """Returns if the transaction is committed; raises a database error if it is not, CommitUnknown if in doubt."""
+    def _commit(self, session: PostgresSession, calls: list[PendingCall], patience: Patience) -> bool:
+        """True if the transaction is committed. False if a postponed statement has failed for good. Raises a database
+        error if another try may help, and CommitUnknown if in doubt."""
+        if not session.has_statements:
+            return True
         link, _ = self._open()
         try:
-            link.commit()
+            session.commit()
         except psycopg.Error as error:
             if not link.is_broken and remedy(error) is not Remedy.RECONNECT:
-                raise
+                return self._failed(calls, error)
             self.let_go()
-            if not self._is_committed(xid, link.life, patience):
+            if not self._is_committed(session.xid, link.life, patience):
                 raise
+        return True
 
     def _is_committed(self, xid: int, life: str, patience: Patience) -> bool:
         """Looks up a transaction whose COMMIT got no answer, for a little longer than callers usually wait."""

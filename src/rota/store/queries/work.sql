@@ -212,9 +212,10 @@ DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id IN (SELECT value FROM 
 -- Hash joins are off (postgres/link.py), and the planner may believe that `running` is nearly empty. Still no report is
 -- compared with each row: OFFSET makes the planner look up each report by its id, and `(… IN …) IS TRUE` and NOT IN make
 -- hash tables of the deleted rows. The DELETE need not check fence and worker again, because no UPDATE changes them.
-WITH e AS MATERIALIZED (
+WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
+e AS MATERIALIZED (
     SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
-        AS t (id, fence, result)),
+        AS u (id, fence, result)),
 found AS MATERIALIZED (
     SELECT r.id, r.fence, r.attempts, r.crashes, r.worker, r.started_at, e.result FROM e CROSS JOIN LATERAL (
         SELECT * FROM running r
@@ -223,8 +224,8 @@ gone AS (DELETE FROM running WHERE id = ANY(ARRAY(SELECT id FROM found)) RETURNI
 ended AS (
     INSERT INTO finished (
         id, fence, final, status, reason, attempts, crashes, worker, started_at, result, finished_at)
-    SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, :now
-    FROM found WHERE (id IN (SELECT id FROM gone)) IS TRUE)
+    SELECT id, fence, 1, :status, :reason, attempts + 1, crashes, worker, started_at, result, t.now
+    FROM found, t WHERE (id IN (SELECT id FROM gone)) IS TRUE)
 SELECT CAST((SELECT json_agg(id) FROM e WHERE id NOT IN (SELECT id FROM gone)) AS text) AS stale,
        CAST((SELECT json_object_agg(id, run) FROM gone WHERE run IS NOT NULL) AS text) AS runs,
        CAST((SELECT json_agg(lane) FROM gone) AS text) AS lanes

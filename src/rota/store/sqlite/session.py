@@ -50,7 +50,7 @@ class SqliteSession(Session):
 
     def begin(self) -> None:
         """Called once for each operation: reads the clock for it."""
-        self.now = self._clock.now()
+        self._now = self._clock.now()
         self.hints = []
 
     def changed(self, name: str, /, **params: Any) -> int:
@@ -97,7 +97,7 @@ class SqliteSession(Session):
         prepared = self._prepared.get(name)
         if prepared is None:
             prepared = self._prepared[name] = _prepared(self._statements[name])
-        params["now"] = self.now
+        params["now"] = self._now
         for each in prepared.lists:
             if type(value := params.get(each)) in (list, dict):
                 params[each] = _encode(value).decode()
