@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
@@ -42,6 +43,9 @@ from rota.views.tick import Tick
 P = ParamSpec("P")
 T = TypeVar("T")
 POLL_S = 0.5
+FIRST_LOOK_S = 0.02
+"""An execution may end between the first read and the announcement that this process waits for it. On PostgreSQL, the
+process that ended it then repeats its hint. If that gets lost, too, or on SQLite, the next read finds the end."""
 ACTOR = "sdk"
 
 
@@ -188,13 +192,14 @@ class StoreClient:
         self._check_clock_moves(id)
         clock = self._connection.clock
         give_up_at = None if timeout_s is None else clock.monotonic() + timeout_s
-        listener = self._listen(id)
+        listener, pause_s = self._listen(id), FIRST_LOOK_S
         try:
-            while (ending := self._ending(id)) is None:
-                left = POLL_S if give_up_at is None else min(POLL_S, give_up_at - clock.monotonic())
+            while ending is None:
+                left = pause_s if give_up_at is None else min(pause_s, give_up_at - clock.monotonic())
                 if left <= 0:
                     return None
                 self._sleep(id, listener, clock.monotonic() + left)
+                ending, pause_s = self._ending(id), POLL_S
             return ending
         finally:
             listener.close()
@@ -206,15 +211,15 @@ class StoreClient:
         self._check_clock_moves(id)
         loop, named, listener = asyncio.get_running_loop(), asyncio.Event(), self._listen(id)
         loop.add_reader(listener.fileno(), lambda: named.set() if _is_named(id, listener) else None)
+        pause_s = FIRST_LOOK_S
         try:
             async with asyncio.timeout(timeout_s):
-                while (ending := await asyncio.to_thread(self._ending, id)) is None:
-                    try:
-                        async with asyncio.timeout(POLL_S):
+                while ending is None:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(pause_s):
                             await named.wait()
-                    except TimeoutError:
-                        pass
                     named.clear()
+                    ending, pause_s = await asyncio.to_thread(self._ending, id), POLL_S
                 return ending
         except TimeoutError:
             return None

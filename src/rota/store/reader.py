@@ -255,12 +255,13 @@ def attempts(
     return found
 
 
+@operation(is_repeatable=True)
 def ending(view: View, namespace: str, id: str) -> Ending | None:
     """How the execution ended; None if it has not."""
-    found = view.records("ending", Ending, namespace=namespace, id=known(id))
-    if not found and view.one("exists", namespace=namespace, id=id) is None:
+    found = view.one("ending", namespace=namespace, id=known(id))
+    if found is None:
         raise unknown(id)
-    return found[0] if found else None
+    return None if found[0] is None else msgspec.convert(found, Ending)
 
 
 class RunEnd(msgspec.Struct, frozen=True, array_like=True):

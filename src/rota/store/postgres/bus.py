@@ -79,6 +79,7 @@ class PostgresBus:
             self._deliver(hints)
             if is_first:
                 self._start()
+                self._wake()
 
     def listen(self, *kinds: type[Hint]) -> Listener:
         listener = PipeListener(kinds, self._forget)
@@ -112,7 +113,6 @@ class PostgresBus:
             if not is_running and not self._is_closed:
                 self._thread = threading.Thread(target=self._serve, name="rota-hints", daemon=True)
                 self._thread.start()
-        self._wake()
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
@@ -226,7 +226,7 @@ class PostgresBus:
         After a pause, two may follow each other at once: for an enqueue, and for the end that its caller waits for."""
         with self._lock:
             hints, self._outbox = self._outbox, []
-        hints = self._worth_telling(hints)
+            hints = self._worth_telling(hints)
         if not hints:
             return
         try:

@@ -28,9 +28,10 @@ FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id
 WHERE f.id = :id AND x.namespace = :namespace AND f.fence PAST :after ORDER BY f.fence WAY LIMIT :most
 
 -- name: ending
+-- With nulls for an execution that has not ended.
 SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
-FROM finished f CROSS JOIN execution x ON x.id = f.id
-WHERE f.id = :id AND f.final = 1 AND x.namespace = :namespace
+FROM execution x LEFT JOIN finished f ON f.id = :id AND f.final = 1
+WHERE x.id = :id AND x.namespace = :namespace
 
 -- name: ends_of_runs
 SELECT f.id, x.job, f.status, f.reason, f.result, f.error
