@@ -176,6 +176,17 @@ def test_an_operation_without_a_statement_begins_no_transaction(store: PostgresS
     assert store.transact(lambda tx: 7) == 7
 
 
+def test_an_operation_whose_only_statement_is_sent_with_the_commit_is_repeated_on_a_new_connection(
+    store: PostgresStore, url: str, run: str
+) -> None:
+    """The transaction has not begun when the connection breaks, so there is no id to look up."""
+    link, _ = store._direct_writer()._open()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [link.connection.info.backend_pid])
+    store.transact(add, run, 0)
+    assert store.read(steps, run) == [(0, 0, run)]
+
+
 def test_calls_that_were_joined_fail_one_by_one_if_the_statements_before_the_commit_fail(
     store: PostgresStore, run: str
 ) -> None:

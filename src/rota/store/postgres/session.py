@@ -141,10 +141,11 @@ class PostgresSession(Session):
     @property
     def now(self) -> int:
         """The database's time when the transaction began. In a test, the time of its clock."""
-        self._begin_now()
+        self.ensure_begun()
         return self._now
 
-    def _begin_now(self) -> None:
+    def ensure_begun(self) -> None:
+        """Begins the transaction if no statement has begun it yet."""
         if not self._is_begun:
             self._note_begin(*self._link.begin())
 
@@ -172,8 +173,7 @@ class PostgresSession(Session):
         return result.command_tuples or 0
 
     def commit(self) -> None:
-        """Commits, in one round trip with the postponed statements. The transaction's id must be known before."""
-        self._begin_now()
+        """Commits, in one round trip with the postponed statements."""
         if self._postponed:
             calls, self._postponed = [*self._postponed, _COMMIT], []
             must_be_commit(self._pipelined(calls)[-1])
@@ -270,7 +270,7 @@ class PostgresSession(Session):
             results = self._pipelined(calls)
             self._note_begin(*time_and_xid(results[1]))
             return results[-1]
-        self._begin_now()
+        self.ensure_begun()
         if self._postponed:
             calls, self._postponed = [*self._postponed, (text, values)], []
             return self._pipelined(calls)[-1]

@@ -247,6 +247,7 @@ class Writer:
         if not session.has_statements:
             return True
         link, _ = self._open()
+        session.ensure_begun()  # If the connection is broken already, nothing is committed, so this may be repeated.
         try:
             session.commit()
         except psycopg.Error as error:
