@@ -6,6 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -23,6 +24,7 @@ from rota.engine.port import WorkerPort
 from rota.engine.process import ChildProcess
 from rota.ops.claim import Claimed
 from rota.ops.finish import Finished
+from rota.store.hints import CancelAsked, Hint, Ready
 
 ERROR = payload.error("ValueError", "no \U0001f4a9", "Traceback …")
 OUTCOMES: list[Outcome] = [
@@ -110,6 +112,56 @@ async def test_an_error_of_the_store_is_transmitted_with_its_class(error: Except
     with pytest.raises(kind, match=str(error)) as raised:
         await answered(error, "drain")
     assert type(raised.value) is kind
+
+
+class SlowClaim(Answering):
+    """Answers a claim once the test says so."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(answer)
+        self.has_left_claim = False
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def claim(self, *_: Any) -> Any:
+        self.asked.set()
+        await self.may_answer.wait()
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def make_left_claim(self, _: Sequence[Hint]) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("answer", [Claimed([]), StoreUnavailable("away")], ids=["answered", "failed"])
+async def test_a_child_gets_the_hints_of_ready_rows_combined_and_before_the_answer_to_its_claim(answer: Any) -> None:
+    ours, theirs = socket.socketpair()
+    store = SlowClaim(answer)
+    heard: list[Hint | str] = []
+    server = wire.WireServer(cast("WorkerPort", store))
+    await asyncio.get_running_loop().create_unix_connection(lambda: server, sock=ours)
+    serving, client = asyncio.create_task(server.serve()), await wire.WireClient.over(theirs)
+    client.hear = heard.extend
+    claiming = asyncio.ensure_future(client.claim(1, None, UNBOUNDED))
+    claiming.add_done_callback(lambda _: heard.append("answer"))
+    try:
+        await store.asked.wait()
+        server.tell([Ready({1: 7, 2: 5})])
+        server.tell([Ready({1: 3})])
+        server.tell([CancelAsked(4)])
+        server.tell([Ready({3: 1}, is_look=True)])
+        await client.drain()  # An answer, so that the child has read all before it.
+        assert heard == [CancelAsked(4), Ready({3: 1}, is_look=True)]
+        store.may_answer.set()
+        await asyncio.wait([claiming])
+        assert heard[2:] == [Ready({1: 3, 2: 5}), "answer"]
+        server.tell([Ready({1: 9})])
+        await client.drain()
+        assert heard[4:] == [Ready({1: 9})]
+    finally:
+        client.close()
+        await serving
+        claiming.exception()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 40, 1000])

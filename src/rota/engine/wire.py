@@ -32,7 +32,7 @@ from rota.domain.errors import LeaseLost, RotaError, StoreError, StoreFull, Stor
 from rota.engine import tether
 from rota.engine.port import WorkerPort, WorkerStore
 from rota.ops.finish import Finished
-from rota.store.hints import Hint
+from rota.store.hints import Hint, Ready, merged
 
 log = logging.getLogger("rota.engine")
 
@@ -45,6 +45,7 @@ VERBS = [name for name in vars(WorkerStore) if not name.startswith("_")]
 Saw = Callable[[str, tuple[Any, ...], Any], None]
 """Called with every verb that was carried out, its arguments and its answer."""
 _REPORTING = ("finish_and_claim", "finish")
+_CLAIMING = ("finish_and_claim", "claim")
 _NO_CALL = -1
 _FAILURES: dict[str, type[RotaError]] = {
     kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreFull, StoreMismatch, StoreError)
@@ -63,6 +64,10 @@ class WireServer(asyncio.Protocol):
         self._saw = saw
         self._frames = Frames(MOST_BYTES)
         self._calls: set[asyncio.Task[None]] = set()
+        self._claims = 0
+        """How many claims are being carried out."""
+        self._held: list[Hint] = []
+        """Hints that the child gets with the answer to its claim."""
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
 
@@ -83,8 +88,14 @@ class WireServer(asyncio.Protocol):
         return len(self._calls) > waiting
 
     def tell(self, hints: Sequence[Hint]) -> None:
-        """Makes the claim that an idle child has left, or passes the hints on to the child."""
-        if self.is_busy or not self._store.make_left_claim(hints):
+        """Makes the claim that an idle child has left, or passes the hints on to the child.
+
+        A child that waits for a claim cannot use hints of ready rows before the answer. It gets them with the answer,
+        combined: while many processes enqueue, hints are more frequent than claims, and each wakes the child.
+        """
+        if self._claims and all(isinstance(hint, Ready) and not hint.is_look for hint in hints):
+            self._held = merged([*self._held, *hints])
+        elif self.is_busy or not self._store.make_left_claim(hints):
             self._write(answer(_NO_CALL, hints))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -116,12 +127,19 @@ class WireServer(asyncio.Protocol):
             log.exception("a child sent a call that cannot be read; hanging up")
             self._transport.close()
             return
+        is_claim = verb in _CLAIMING
+        self._claims += is_claim
         try:
             result = await getattr(self._store, verb)(*arguments)
             self._saw(verb, arguments, result)
             reply = answer(number, result)
         except Exception as error:
             reply = failure(number, error)
+        finally:
+            self._claims -= is_claim
+        if self._held and not self._claims:
+            held, self._held = self._held, []
+            reply = answer(_NO_CALL, held) + reply  # First the hints: the claim may not have seen their rows.
         self._write(reply)
 
     def _write(self, frame: bytes) -> None:
