@@ -129,6 +129,9 @@ class SlowClaim(Answering):
             raise self._answer
         return self._answer
 
+    async def drain(self) -> None:
+        """Only its answer is of interest."""
+
     def make_left_claim(self, _: Sequence[Hint]) -> bool:
         return False
 
