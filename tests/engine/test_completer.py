@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -107,4 +108,64 @@ async def test_the_outcome_of_a_step_is_written_if_no_claim_comes() -> None:
     completer = Completer(cast("WorkerStore", store))
     completer.add(Finished("a", 1, Succeeded("1")), claim_is_near=True)
     await completer.step()
+    assert store.taken == ["a"]
+
+
+async def with_claim_behind(completer: Completer, claim: Callable[[], None], *, gives_up: bool = False) -> None:
+    """The completer has its turn while a claim waits for its own; `claim` is called when that has come."""
+
+    async def claiming() -> None:
+        async with completer.turn_to_claim():
+            claim()
+
+    async with completer.turn_to_claim():  # The claim before.
+        writing = asyncio.create_task(completer.step())
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(claiming())
+        await asyncio.sleep(0)
+        if gives_up:
+            waiting.cancel()
+            await asyncio.wait([waiting])
+    await writing
+    await asyncio.wait([waiting])
+
+
+async def test_outcomes_are_left_to_the_claim_that_waits_for_its_turn() -> None:
+    store = Picky(set())
+    lent: list[Finished] = []
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    await with_claim_behind(completer, lambda: lent.extend(completer.lend()))
+    assert [report.id for report in lent] == ["a"]
+    assert store.calls == 0
+    completer.take_back([])
+    await completer.step()
+    assert completer.is_empty
+    assert store.calls == 0
+
+
+async def test_outcomes_are_written_if_the_claim_takes_none_along() -> None:
+    store = Picky(set())
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    await with_claim_behind(completer, lambda: None)
+    assert await completer.step() is None
+    assert store.taken == ["a"]
+
+
+async def test_outcomes_are_written_if_the_claim_gives_up_its_turn() -> None:
+    store = Picky(set())
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    await with_claim_behind(completer, lambda: None, gives_up=True)
+    assert store.taken == ["a"]
+
+
+async def test_outcomes_that_the_store_has_refused_with_a_claim_are_not_left_to_the_next_one() -> None:
+    store = Picky(set())
+    completer = Completer(cast("WorkerStore", store))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    completer.lend()
+    completer.take_back(None, refused=True)
+    await with_claim_behind(completer, lambda: None)
     assert store.taken == ["a"]

@@ -67,7 +67,7 @@ class Waiting:
         assert self.store.asked == [None]
         self.dispatcher.hear(Ready({LANE: 200}))
         async with asyncio.timeout(PATIENCE_S):
-            async with self._outcomes.turn:
+            async with self._outcomes.turn_to_claim():
                 claiming = asyncio.create_task(self.dispatcher.step())
                 for _ in range(10):
                     await asyncio.sleep(0)  # The claim begins to wait.

@@ -8,8 +8,9 @@ the store may be away for as long as the lease allows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
@@ -47,9 +48,11 @@ class Completer:
         self._lent: list[Finished] = []
         self._lends = True
         self._is_busy = False
-        self.turn = asyncio.Semaphore(transactions)
+        self._turn = asyncio.Semaphore(transactions)
         """Held by the completer while it writes outcomes, and by the dispatcher while it claims. With two transactions
         both can hold it. Outcomes and free slots gather while one of them waits for its turn."""
+        self._claim_waits = False
+        """Whether the dispatcher waits for its turn."""
         self.claim_is_near = False
         """Whether an outcome waits for the next claim of the dispatcher, to be written in the same transaction."""
         self._enough = Wake()
@@ -78,6 +81,19 @@ class Completer:
         """Executions whose outcome is not yet in the store."""
         return [report.id for report in (*self._lent, *self._writing, *self._pending)]
 
+    @contextlib.asynccontextmanager
+    async def turn_to_claim(self) -> AsyncIterator[None]:
+        """The turn of the dispatcher. If the completer has its turn before, it leaves its outcomes to the claim."""
+        self._claim_waits = True
+        try:
+            await self._turn.acquire()
+        finally:
+            self._claim_waits = False
+        try:
+            yield
+        finally:
+            self._turn.release()
+
     def lend(self) -> list[Finished]:
         """Outcomes for the dispatcher to write in the transaction of its next claim. It must call `take_back`."""
         if self._lent or not self._lends:
@@ -103,7 +119,9 @@ class Completer:
             # along is near: a short wait halves the commits.
             self.claim_is_near = False
             await self._enough.sleep(GATHER_S)
-        async with self.turn:
+        async with self._turn:
+            if self._claim_waits and self._lends and not self._writing:
+                return 0  # The claim that is next takes these outcomes along.
             if not self._writing:
                 count = self._piece()
                 self._writing, self._pending = self._pending[:count], self._pending[count:]

@@ -138,7 +138,7 @@ class Dispatcher:
         if not self._expects_work and not await self._finds_work():
             self.left_claim_loop.wake.wake()
             return self._poll_s
-        async with self._outcomes.turn:
+        async with self._outcomes.turn_to_claim():
             # While this step waited, slots may have become free, or the worker may have begun to drain.
             free = min(self._free(), MOST_PER_CLAIM)
             if free <= 0 or not self._is_open:
