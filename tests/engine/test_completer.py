@@ -112,7 +112,7 @@ async def test_the_outcome_of_a_step_is_written_if_no_claim_comes() -> None:
 
 
 async def with_claim_behind(completer: Completer, claim: Callable[[], None], *, gives_up: bool = False) -> None:
-    """The completer has its turn while a claim waits for its own; `claim` is called when that has come."""
+    """Runs a step of the completer that gets its turn while a claim waits. Then calls `claim` in the turn of that."""
 
     async def claiming() -> None:
         async with completer.turn_to_claim():

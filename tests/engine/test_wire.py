@@ -130,7 +130,7 @@ class SlowClaim(Answering):
         return self._answer
 
     async def drain(self) -> None:
-        """Only its answer is of interest."""
+        """Its answer shows that the child has read all that was sent before."""
 
     def make_left_claim(self, _: Sequence[Hint]) -> bool:
         return False

@@ -28,6 +28,7 @@ from tests.support.databases import fresh_database
 pytestmark = pytest.mark.xdist_group("postgres plans")
 
 LANES, PER_LANE, DEAD, PARTITIONS = 4, 50_000, 20_000, 90
+YEAR_2100 = 4_102_444_800_000_000
 TAKE = 100
 KINDS = ("int", "bigint", "uuid", "bigint")
 DAY_MS = 86_400_000
@@ -278,5 +279,6 @@ def _prepare_fleet(large: Large) -> None:
     large.admin.execute(
         "INSERT INTO rota.worker (pid, concurrency, started_at, heartbeat_at, lease_until, namespace, app, name, host, "
         "version, queues, jobs, state) "
-        "VALUES (1, 1, 1, 1, 4102444800000000, 'default', 'shop', 'w', 'h', '1', 'null', '[]', 'live')"
+        "VALUES (1, 1, 1, 1, %s, 'default', 'shop', 'w', 'h', '1', 'null', '[]', 'live')",
+        (YEAR_2100,),  # Whether a worker may claim is compared with the clock of the server.
     )

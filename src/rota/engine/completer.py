@@ -1,7 +1,8 @@
 """Gathers outcomes and writes them in batches.
 
 While one batch is being committed the next one gathers, so the batches grow with the load. A single outcome waits only
-for its turn, and the outcome of a step for a moment for the next claim. An outcome stays here until the store has it:
+for its turn, and is then written with the claim that waits, if there is one. The outcome of a step waits for a moment
+for the next claim. An outcome stays here until the store has it:
 the store may be away for as long as the lease allows.
 """
 
@@ -83,7 +84,8 @@ class Completer:
 
     @contextlib.asynccontextmanager
     async def turn_to_claim(self) -> AsyncIterator[None]:
-        """The turn of the dispatcher. If the completer has its turn before, it leaves its outcomes to the claim."""
+        """Waits for the dispatcher's turn and holds it. If the completer gets a turn while the dispatcher waits, it
+        writes nothing: the claim takes the outcomes along."""
         self._claim_waits = True
         try:
             await self._turn.acquire()
@@ -121,7 +123,7 @@ class Completer:
             await self._enough.sleep(GATHER_S)
         async with self._turn:
             if self._claim_waits and self._lends and not self._writing:
-                return 0  # The claim that is next takes these outcomes along.
+                return 0  # The claim takes these outcomes along. If it does not, the next step writes them.
             if not self._writing:
                 count = self._piece()
                 self._writing, self._pending = self._pending[:count], self._pending[count:]

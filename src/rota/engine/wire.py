@@ -6,7 +6,8 @@ holds a lock of the database. So the supervisor (`WireServer`) writes on behalf 
 A frame is four bytes of length, a head and a body in msgpack. The head of a call has its number and the number of its
 verb, and the body its arguments. The head of an answer has the number of the call and whether it failed, and the body
 the result or the failure. Hints travel like answers, but belong to no call: a supervisor has one listener for all of
-its children. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
+its children. Hints of ready rows that come while a claim is being carried out are merged, and sent just before its
+answer. Only the verbs of `engine.port.WorkerStore` can be called, and no message can carry code.
 
 Jobs can write to the child's end of the socket, so the supervisor does not trust its messages: a call has a maximum
 length, and no verb names a worker or what it serves, because the server is bound to the worker of its child.
@@ -46,6 +47,7 @@ Saw = Callable[[str, tuple[Any, ...], Any], None]
 """Called with every verb that was carried out, its arguments and its answer."""
 _REPORTING = ("finish_and_claim", "finish")
 _CLAIMING = ("finish_and_claim", "claim")
+"""Without `claim_on_hint`, which waits for a hint."""
 _NO_CALL = -1
 _FAILURES: dict[str, type[RotaError]] = {
     kind.code: kind for kind in (LeaseLost, StoreUnavailable, StoreFull, StoreMismatch, StoreError)
@@ -90,8 +92,9 @@ class WireServer(asyncio.Protocol):
     def tell(self, hints: Sequence[Hint]) -> None:
         """Makes the claim that an idle child has left, or passes the hints on to the child.
 
-        A child that waits for a claim cannot use hints of ready rows before the answer. It gets them with the answer,
-        combined: while many processes enqueue, hints are more frequent than claims, and each wakes the child.
+        While a claim is being carried out (a left claim does not count), hints of ready rows are held: the child cannot
+        use them before the answer, and each would wake it. If a cancel or a supervisor's look is among the hints, all
+        are sent at once.
         """
         if self._claims and all(isinstance(hint, Ready) and not hint.is_look for hint in hints):
             self._held = merged([*self._held, *hints])
@@ -139,7 +142,9 @@ class WireServer(asyncio.Protocol):
             self._claims -= is_claim
         if self._held and not self._claims:
             held, self._held = self._held, []
-            reply = answer(_NO_CALL, held) + reply  # First the hints: the claim may not have seen their rows.
+            # Hints first: the claim may not have seen their rows, and the child must know of them when it decides on
+            # the next one.
+            reply = answer(_NO_CALL, held) + reply
         self._write(reply)
 
     def _write(self, frame: bytes) -> None:

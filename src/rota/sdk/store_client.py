@@ -43,9 +43,10 @@ from rota.views.tick import Tick
 P = ParamSpec("P")
 T = TypeVar("T")
 POLL_S = 0.5
-FIRST_LOOK_S = 0.02
-"""An execution may end between the first read and the announcement that this process waits for it. On PostgreSQL, the
-process that ended it then repeats its hint. If that gets lost, too, or on SQLite, the next read finds the end."""
+FIRST_PAUSE_S = 0.02
+"""The pause before the second read; later ones are `POLL_S`. The execution may end after the first read and before this
+process has announced that it waits. On PostgreSQL, the process that ended it then repeats its hint. If that hint is
+lost, and on SQLite, the second read finds the end."""
 ACTOR = "sdk"
 
 
@@ -192,7 +193,7 @@ class StoreClient:
         self._check_clock_moves(id)
         clock = self._connection.clock
         give_up_at = None if timeout_s is None else clock.monotonic() + timeout_s
-        listener, pause_s = self._listen(id), FIRST_LOOK_S
+        listener, pause_s = self._listen(id), FIRST_PAUSE_S
         try:
             while ending is None:
                 left = pause_s if give_up_at is None else min(pause_s, give_up_at - clock.monotonic())
@@ -211,7 +212,7 @@ class StoreClient:
         self._check_clock_moves(id)
         loop, named, listener = asyncio.get_running_loop(), asyncio.Event(), self._listen(id)
         loop.add_reader(listener.fileno(), lambda: named.set() if _is_named(id, listener) else None)
-        pause_s = FIRST_LOOK_S
+        pause_s = FIRST_PAUSE_S
         try:
             async with asyncio.timeout(timeout_s):
                 while ending is None:

@@ -261,7 +261,8 @@ def ending(view: View, namespace: str, id: str) -> Ending | None:
     found = view.one("ending", namespace=namespace, id=known(id))
     if found is None:
         raise unknown(id)
-    return None if found[0] is None else msgspec.convert(found, Ending)
+    status, *others = found
+    return None if status is None else Ending(Status(status), *others)
 
 
 class RunEnd(msgspec.Struct, frozen=True, array_like=True):

@@ -12,7 +12,9 @@ These notations let one text serve both databases:
                                          the same in a WITH clause, and the number of its rows. Such a statement has a
                                          twin `…_single` for one row, whose columns are parameters
     x.id AMONG(:ids, uuid)               whether a value is in a list
-    :now, :clock                         the time when the transaction began; the time when the statement runs
+    :now, :clock                         the time when the transaction began; on PostgreSQL, the time when the statement
+                                         runs. There an operation whose first statement needs `:now` costs one round
+                                         trip more
     :returned                            SQLite, from the second statement on: the first column that the first returned
     LIVE(w)                              whether a worker may claim: not stopped, not draining, lease not expired
     SERVES(w, x.namespace)               whether a worker serves a namespace
@@ -175,6 +177,7 @@ def _texts(body: str) -> list[str]:
 def _expand(text: str, dialect: str, schema: str) -> str:
     text = needless(text)
     live = r"\1.stopped_at IS NULL AND \1.state = 'live' AND \1.lease_until > "
+    # With the clock of the statement, BEGIN can travel with a claim.
     text = _LIVE.sub(live + (":now" if dialect == "sqlite" else ":clock"), text)
     text = _SERVES.sub(r"(\1.namespace = \2 OR (\1.others <> '[]' AND LISTED(\2, \1.others)))", text)
     text = _RUNS.sub(r"(\3 = :workflow OR (\4 IS NULL AND LISTED(\2, \1.jobs)) OR LISTED(\4, \1.jobs))", text)

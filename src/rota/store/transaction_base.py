@@ -19,7 +19,7 @@ _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
 class Session:
-    """Runs named statements. The owner of the connection begins and ends the transactions."""
+    """Runs named statements inside a transaction."""
 
     waits = True
 

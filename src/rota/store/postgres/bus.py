@@ -173,7 +173,7 @@ class PostgresBus:
             checked(link.connection.pgconn.exec_(query))
 
     def _notify(self, link: Link, payload: bytes) -> None:
-        """By the command NOTIFY: the function pg_notify must be planned and took a third longer."""
+        """Uses the command NOTIFY. The function pg_notify must be planned, and took a third longer."""
         escape = Escaping(link.connection.pgconn)
         channel = escape.escape_identifier(self._channel.encode())
         self._ask(link, b"NOTIFY %b, %b" % (channel, escape.escape_literal(payload)))

@@ -53,8 +53,8 @@ SETTINGS: dict[str, str] = {
 _ALWAYS = ("idle_in_transaction_session_timeout", "default_transaction_isolation")
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-TIME_AND_XID = "".join(("SELECT ", CLOCK, ", pg_current_xact_id()"))
 _NOW = " ".join(("SELECT", CLOCK))
+TIME_AND_XID = ", ".join((_NOW, "pg_current_xact_id()"))
 _TEXT_OID = 25
 
 
@@ -153,7 +153,7 @@ class Link:
         return int(self._say(words).get_value(0, 0) or b"0")
 
     def commit(self) -> None:
-        must_be_commit(self._say(b"COMMIT"))
+        check_committed(self._say(b"COMMIT"))
 
     def rollback(self) -> None:
         self._say(b"ROLLBACK")
@@ -216,13 +216,14 @@ def checked(result: pq.abc.PGresult) -> pq.abc.PGresult:
     return result
 
 
-def must_be_commit(result: pq.abc.PGresult) -> None:
-    """PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, not with an error."""
+def check_committed(result: pq.abc.PGresult) -> None:
+    """Raises if the transaction was rolled back: PostgreSQL answers COMMIT with ROLLBACK then, not with an error."""
     if result.command_status != b"COMMIT":
         raise psycopg.errors.InFailedSqlTransaction("the transaction had failed and was rolled back")
 
 
 def time_and_xid(result: pq.abc.PGresult) -> tuple[int, int]:
+    """The answer to `TIME_AND_XID`."""
     return int(result.get_value(0, 0) or b"0"), int(result.get_value(0, 1) or b"0")
 
 

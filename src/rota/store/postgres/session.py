@@ -22,7 +22,7 @@ from psycopg.adapt import Transformer
 from rota.clock import Clock, SystemClock
 from rota.store import statements
 from rota.store.port import Row
-from rota.store.postgres.link import BEGIN, CLOCK, TIME_AND_XID, Link, checked, must_be_commit, time_and_xid
+from rota.store.postgres.link import BEGIN, CLOCK, TIME_AND_XID, Link, check_committed, checked, time_and_xid
 from rota.store.transaction_base import Session
 
 T = TypeVar("T")
@@ -96,7 +96,10 @@ _COMMIT: Call = (_numbered("rota_commit", "COMMIT"), [])
 
 
 class PostgresSession(Session):
-    """Runs named statements on one connection; its owner begins and ends the transactions."""
+    """Runs named statements on one connection.
+
+    After `begin_writing` the session begins the transaction itself. In all other cases its owner does.
+    """
 
     waits = False  # A wait for a lock would block one of the few connections.
 
@@ -117,30 +120,31 @@ class PostgresSession(Session):
         self._statements = load(schema, is_live=self._clock is None)
 
     def begin(self, now: int) -> None:
-        """Called once for each read, with the database's time when its transaction began."""
+        """Called when the owner has begun a transaction, with the database's time at that moment."""
         self._note_begin(now)
         self._postpones, self._postponed = False, []
         self.hints = []
         self._is_autocommit = False
 
     def begin_writing(self) -> None:
-        """Called instead of `begin` for an operation. If it `has_statements`, its owner calls `commit` at the end.
+        """Called instead of `begin` for an operation that writes. If it `needs_commit`, its owner then calls
+        `ensure_begun` and `commit`.
 
-        The session begins the transaction: in one round trip with the first statement, unless that or the operation
-        needs to know the time before. Statements whose result is not needed are sent together with the next statement
-        whose result is.
+        BEGIN is sent in one round trip with the first statement whose result is needed. It is sent alone if the time is
+        read before that, or behind a pooler, where it comes with the settings. Statements whose result is not needed
+        are sent together with the next statement whose result is, or with COMMIT.
         """
         self.begin(0)
         self._postpones, self._is_begun, self.xid = True, False, 0
 
     @property
-    def has_statements(self) -> bool:
-        """Whether the operation has run a statement, so that there is something to commit."""
+    def needs_commit(self) -> bool:
+        """Whether a transaction has begun, or statements are postponed."""
         return self._is_begun or bool(self._postponed)
 
     @property
     def now(self) -> int:
-        """The database's time when the transaction began. In a test, the time of its clock."""
+        """The database's time when the transaction began, or the time of a test's clock. Begins it if necessary."""
         self.ensure_begun()
         return self._now
 
@@ -176,7 +180,7 @@ class PostgresSession(Session):
         """Commits, in one round trip with the postponed statements."""
         if self._postponed:
             calls, self._postponed = [*self._postponed, _COMMIT], []
-            must_be_commit(self._pipelined(calls)[-1])
+            check_committed(self._pipelined(calls)[-1])
         else:
             self._link.commit()
 
@@ -297,12 +301,12 @@ class PostgresSession(Session):
         finally:
             with contextlib.suppress(psycopg.Error):  # The connection is broken: the caller gets that error.
                 pgconn.exit_pipeline_mode()
-        found: list[pq.abc.PGresult] = []
+        answers: list[pq.abc.PGresult] = []
         for result in results:
             if result is None:
                 raise psycopg.OperationalError("the connection was lost")
-            found.append(checked(result))
-        return found
+            answers.append(checked(result))
+        return answers
 
     def _next_result(self) -> pq.abc.PGresult | None:
         """The next result of the connection. Waits without holding the interpreter lock, unlike libpq's own wait, and

@@ -210,7 +210,7 @@ class Writer:
                 for call, result in zip(calls, together(session, [call.args for call in calls]), strict=True):
                     call.result = result
         except psycopg.Error as error:
-            return self._failed(calls, error)
+            return self._refused_by_database(calls, error)
         except NotNow:
             if len(calls) > 1:
                 return False
@@ -219,8 +219,9 @@ class Writer:
             return self._refused(calls, error)
         return True
 
-    def _failed(self, calls: list[PendingCall], error: psycopg.Error) -> bool:
-        """False if the error is final; raises if another try may help."""
+    def _refused_by_database(self, calls: list[PendingCall], error: psycopg.Error) -> bool:
+        """False if the error is final. Raises it if another try may help, and `_AlreadyCommitted` if it shows that the
+        first run was committed."""
         if self._in_doubt and isinstance(error, psycopg.errors.UniqueViolation):
             raise _AlreadyCommitted from error
         if remedy(error) is not Remedy.NONE:
@@ -242,17 +243,17 @@ class Writer:
             self._fail([call], self._tried(error))
 
     def _commit(self, session: PostgresSession, calls: list[PendingCall], patience: Patience) -> bool:
-        """True if the transaction is committed. False if a postponed statement has failed for good. Raises a database
-        error if another try may help, and CommitUnknown if in doubt."""
-        if not session.has_statements:
+        """True if the transaction is committed. False if the database has refused a postponed statement. Raises a
+        database error if another try may help, `_AlreadyCommitted`, and CommitUnknown if in doubt."""
+        if not session.needs_commit:
             return True
         link, _ = self._open()
-        session.ensure_begun()  # If the connection is broken already, nothing is committed, so this may be repeated.
+        session.ensure_begun()  # The id of the transaction must be known before COMMIT is sent, to look it up.
         try:
             session.commit()
         except psycopg.Error as error:
             if not link.is_broken and remedy(error) is not Remedy.RECONNECT:
-                return self._failed(calls, error)
+                return self._refused_by_database(calls, error)
             self.let_go()
             if not self._is_committed(session.xid, link.life, patience):
                 raise

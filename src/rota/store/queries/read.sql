@@ -28,7 +28,7 @@ FROM finished f CROSS JOIN execution x ON x.id = f.id LEFT JOIN worker w ON w.id
 WHERE f.id = :id AND x.namespace = :namespace AND f.fence PAST :after ORDER BY f.fence WAY LIMIT :most
 
 -- name: ending
--- With nulls for an execution that has not ended.
+-- Returns nulls for an execution that has not ended.
 SELECT f.status, f.reason, f.result, f.error, x.app, x.job, f.attempts
 FROM execution x LEFT JOIN finished f ON f.id = :id AND f.final = 1
 WHERE x.id = :id AND x.namespace = :namespace

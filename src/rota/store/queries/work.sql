@@ -212,6 +212,7 @@ DELETE FROM running WHERE id AMONG(:ids, uuid) AND NOT id IN (SELECT value FROM 
 -- Hash joins are off (postgres/link.py), and the planner may believe that `running` is nearly empty. Still no report is
 -- compared with each row: OFFSET makes the planner look up each report by its id, and `(… IN …) IS TRUE` and NOT IN make
 -- hash tables of the deleted rows. The DELETE need not check fence and worker again, because no UPDATE changes them.
+-- The end has the time of the statement, so that BEGIN can travel with it.
 WITH t AS MATERIALIZED (SELECT CAST(:clock AS bigint) AS now),
 e AS MATERIALIZED (
     SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:fences AS bigint[]), CAST(:results AS text[]))
