@@ -169,3 +169,14 @@ async def test_outcomes_that_the_store_has_refused_with_a_claim_are_not_left_to_
     completer.take_back(None, refused=True)
     await with_claim_behind(completer, lambda: None)
     assert store.taken == ["a"]
+
+
+async def test_other_tasks_run_while_outcomes_are_left_to_a_claim() -> None:
+    """The dispatcher may have been cancelled while it waited, and must run to notice it."""
+    completer = Completer(cast("WorkerStore", Picky(set())))
+    completer.add(Finished("a", 1, Succeeded("1")))
+    completer._claim_waits = True
+    ran: list[bool] = []
+    asyncio.get_running_loop().call_soon(ran.append, True)
+    assert await completer.step() == 0
+    assert ran == [True]

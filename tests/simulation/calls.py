@@ -165,7 +165,7 @@ class SimCalls:
 
         def wrap(tx: Any) -> Tx:
             if begun_at is not None:
-                tx.now = begun_at
+                set_time(tx, begun_at)
             if breaks is None:
                 return cast("Tx", tx)
             failing.append(FailingTx(tx, breaks[1], self._store.failure(breaks[0])))
@@ -204,3 +204,10 @@ class SimCalls:
     def _fail(reply: asyncio.Future[T], error: Exception) -> None:
         if not reply.done():
             reply.set_exception(error)
+
+
+def set_time(session: Any, time: int) -> int:
+    """Sets the time of a transaction; returns the former one. PostgreSQL's session must have read it before."""
+    before: int = session.now
+    session._now = time
+    return before

@@ -54,6 +54,7 @@ from rota.store.postgres.url import DEFAULT_SCHEMA
 from rota.store.sqlite import store as sqlite
 from rota.store.transaction_base import Session
 from tests.simulation import runner
+from tests.simulation.calls import set_time
 from tests.simulation.faults import Fault
 from tests.simulation.store import FailingTx
 from tests.simulation.world import Scale
@@ -177,11 +178,11 @@ def _lease_by_the_local_clock() -> AbstractContextManager[object]:
 
         def beat(tx: Any, workers: Any, lease_s: float, memory: Any) -> Any:
             session: Any = tx._tx if isinstance(tx, FailingTx) else tx
-            session.now, now = local, session.now
+            now = set_time(session, local)
             try:
                 return fleet.beat(tx, workers, lease_s, memory)
             finally:
-                session.now = now
+                set_time(session, now)
 
         timed = heart._store.calls.timed
 

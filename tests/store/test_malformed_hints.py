@@ -130,6 +130,21 @@ def test_ids_that_strangers_ask_for_are_bounded(bus: PostgresBus, monkeypatch: p
     assert len(bus._wanted) == 11
 
 
+def test_an_end_that_is_told_again_does_not_wait_for_other_hints(bus: PostgresBus, url: str) -> None:
+    other = PostgresBus(postgres_url.parse(url))
+    listener, ours = other.listen(Ended), bus.listen(Ready)
+    try:
+        eventually(lambda: bus.is_live and other.is_live, what="LISTEN")
+        bus._ended.append((SystemClock().monotonic(), Ended(("x",))))
+        with bus._lock:  # As for an announcement of this process, while its thread sleeps.
+            bus._remember(["x"])
+        assert awaited(listener) == [Ended(("x",))]
+    finally:
+        ours.close()
+        listener.close()
+        other.close()
+
+
 def test_every_malformed_datagram_is_ignored_and_the_next_hint_still_arrives(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

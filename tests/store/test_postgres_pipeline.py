@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -191,6 +192,17 @@ def test_an_operation_whose_only_statement_is_sent_with_the_commit_is_repeated_o
     link, _ = store._direct_writer()._open()
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", [link.connection.info.backend_pid])
+    store.transact(add, run, 0)
+    assert store.read(steps, run) == [(0, 0, run)]
+
+
+def test_an_operation_that_catches_the_error_of_its_first_statement_is_refused(store: PostgresStore, run: str) -> None:
+    def operation(tx: Tx) -> None:
+        with contextlib.suppress(psycopg.Error):
+            tx.rows("steps_of", run="not an id", numbers=[0])
+
+    with pytest.raises(StoreError, match="rolled back"):
+        store.transact(operation)
     store.transact(add, run, 0)
     assert store.read(steps, run) == [(0, 0, run)]
 

@@ -122,13 +122,17 @@ class Completer:
             self.claim_is_near = False
             await self._enough.sleep(GATHER_S)
         async with self._turn:
-            if self._claim_waits and self._lends and not self._writing:
-                return 0  # The claim takes these outcomes along. If it does not, the next step writes them.
-            if not self._writing:
+            is_left = self._claim_waits and self._lends and not self._writing
+            if not self._writing and not is_left:
                 count = self._piece()
                 self._writing, self._pending = self._pending[:count], self._pending[count:]
             if self._writing:
                 await self._write(self._writing)
+        if is_left:
+            # The claim takes these outcomes along. If it does not, the next step writes them; the dispatcher may have
+            # been cancelled, and notices that in between.
+            await asyncio.sleep(0)
+            return 0
         self._lends = self._lends or not self._pending
         return 0 if self._pending else None
 

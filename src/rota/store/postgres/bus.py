@@ -227,6 +227,7 @@ class PostgresBus:
         lately = set(ids).intersection(id for _, hint in self._ended for id in hint.ids)
         if lately:
             self._outbox.append(Ended(tuple(lately)))
+            self._wake()  # Otherwise these and all later hints would wait: `send` wakes the thread for the first one.
 
     def _flush(self) -> None:
         """Sends the outbox: one NOTIFY for all hints since the last. There is at most one in `GATHER_S` on average.

@@ -271,6 +271,7 @@ class PostgresSession(Session):
         """Executes the postponed statements and then this one; returns the result of this one."""
         if not self._is_begun and not self._is_pooled:
             calls, self._postponed = [*_BEGINNING, *self._postponed, (text, values)], []
+            self._is_begun = True  # Also if one of the statements fails.
             results = self._pipelined(calls)
             self._note_begin(*time_and_xid(results[1]))
             return results[-1]
