@@ -130,7 +130,7 @@ def test_ids_that_strangers_ask_for_are_bounded(bus: PostgresBus, monkeypatch: p
     assert len(bus._wanted) == 11
 
 
-def test_an_end_that_is_told_again_does_not_wait_for_other_hints(bus: PostgresBus, url: str) -> None:
+def test_the_repeated_hint_of_an_end_does_not_wait_for_others(bus: PostgresBus, url: str) -> None:
     other = PostgresBus(postgres_url.parse(url))
     listener, ours = other.listen(Ended), bus.listen(Ready)
     try:
